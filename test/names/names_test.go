@@ -19,7 +19,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/build/envoybin"
 	"fairway/internal/agent/intercept"
 	"fairway/internal/agent/names"
 	"fairway/internal/agent/relay"
@@ -28,29 +27,13 @@ import (
 	"fairway/test/rig"
 )
 
-// agentEnv is where the test finds pilot-agent, which is built before the test has a namespace of its own.
-const agentEnv = "FAIRWAY_TEST_PILOT_AGENT"
+// agent is built before the test has a namespace of its own.
+var agent = rig.Program{Name: "pilot-agent"}
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent)) }
 
 // group is the proxy's: its traffic is not intercepted.
 const group = 1337
-
-func build(t *testing.T) {
-	t.Helper()
-	if os.Getenv(agentEnv) != "" {
-		return
-	}
-	root, err := envoybin.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "pilot-agent")
-	c := exec.Command("go", "build", "-o", path, "./cmd/pilot-agent")
-	c.Dir = root
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("build pilot-agent: %v\n%s", err, out)
-	}
-	t.Setenv(agentEnv, path)
-}
 
 // entry is a service that only its name finds: it has no address of its own.
 func entry(t *testing.T, name string) string {
@@ -65,7 +48,7 @@ func TestNames(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the rules of interception tell users apart: this needs root")
 	}
-	build(t)
+	agent.Hand(t)
 	if !live.Isolated(t) {
 		return
 	}
@@ -128,7 +111,7 @@ func launch(t *testing.T, discovery string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	c := exec.Command(os.Getenv(agentEnv), "proxy", "sidecar", "--discoveryAddress", discovery, "--envoy", live.NeedEnvoy(t),
+	c := exec.Command(agent.Path(t), "proxy", "sidecar", "--discoveryAddress", discovery, "--envoy", live.NeedEnvoy(t),
 		"--concurrency", "1")
 	c.Dir = dir
 	c.Env = append(os.Environ(), "POD_NAME=web", "POD_NAMESPACE=default", "INSTANCE_IP=10.0.0.2", "ISTIO_META_DNS_CAPTURE=true",

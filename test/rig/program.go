@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"fairway/build/binary"
 	"fairway/build/envoybin"
 )
 
@@ -47,6 +48,8 @@ func (p *Program) Hand(t testing.TB) {
 // Built returns the path of the program; empty if no test has asked for it, or if it could not be built.
 func (p *Program) Built() string { return p.path }
 
+// build builds the program of a folder where the checkout keeps those of all tests, and returns the path of a copy: a program that is
+// there already is not linked again, and another build does not replace one that runs.
 func build(name, folder string) (string, error) {
 	root, err := envoybin.Root()
 	if err != nil {
@@ -59,12 +62,29 @@ func build(name, folder string) (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
 	}
-	c := exec.Command("go", "build", "-o", dir+"/", folder)
+	shared := filepath.Join(root, ".cache", "programs")
+	if err := os.MkdirAll(shared, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := binary.Lock(filepath.Join(shared, name+".lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	built, path := filepath.Join(shared, name), filepath.Join(dir, name)
+	c := exec.Command("go", "build", "-o", built, folder)
 	c.Dir = root
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
-	return filepath.Join(dir, name), nil
+	if os.Link(built, path) == nil {
+		return path, nil
+	}
+	text, err := os.ReadFile(built) // in another file system
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, text, 0o755)
 }
 
 // Main is the body of a TestMain: it runs the tests, removes the programs that they built, and returns the code to exit with.

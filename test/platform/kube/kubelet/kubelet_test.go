@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"fairway/build/envoybin"
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/platform/kube/kubelet"
 	"fairway/test/rig"
@@ -18,24 +17,11 @@ import (
 
 func TestMain(m *testing.M) {
 	kubelet.Enter()
-	os.Exit(m.Run())
+	os.Exit(rig.Main(m, &service))
 }
 
-// service builds the bookshop's program.
-func service(t *testing.T) string {
-	t.Helper()
-	root, err := envoybin.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(rig.Folder(t), "service")
-	build := exec.Command("go", "build", "-o", out, "./examples/bookinfo/service")
-	build.Dir = root
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return out
-}
+// service is the bookshop's program.
+var service = rig.Program{Name: "service", Package: "./examples/bookinfo/service"}
 
 const pod = `
 apiVersion: v1
@@ -106,7 +92,7 @@ spec:
 func TestPod(t *testing.T) {
 	n := kubelet.NewNetwork(t)
 	c := cluster.StartIn(t, n.Host)
-	k := kubelet.Start(t, c, n, map[string]kubelet.Image{"shop/web": {service(t)}})
+	k := kubelet.Start(t, c, n, map[string]kubelet.Image{"shop/web": {service.Path(t)}})
 	c.Apply(t, pod)
 	begun := time.Now()
 	c.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: later}, data: {key: here}}")
@@ -168,7 +154,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if os.Getenv("FAIRWAY_TEST_KILLED") != "" {
 		n := kubelet.NewNetwork(t)
 		c := cluster.StartIn(t, n.Host)
-		k := kubelet.Start(t, c, n, map[string]kubelet.Image{"shop/web": {service(t)}})
+		k := kubelet.Start(t, c, n, map[string]kubelet.Image{"shop/web": {service.Path(t)}})
 		c.Apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}}, spec: {containers: [{name: web, image: shop/web,
 			command: [sh, -c, 'sleep 1234567 & sleep 1234567']}]}}`)
 		k.Ready(t, "default", "app", "web", 1)
