@@ -195,15 +195,15 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 // followers returns the functions that pass a turn's changes on, in order.
 func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 	g := in.graph
-	return []loop.Follower{
+	return slices.Concat([]loop.Follower{
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
 		{Name: "wanted Secrets", Of: table.Follow(g.WantedSecrets), Follow: func(loop.Turn) { wanted.Secrets(g, in.own) }},
 		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g) }},
 		{Name: "wanted keys", Of: table.Follow(g.WantedKeys), Follow: func(loop.Turn) { wanted.Keys(g, in.keys) }},
 		{Name: "wanted names", Of: table.Follow(g.Networks.Names), Follow: func(loop.Turn) { wanted.Names(g, in.names) }},
 		{Name: "policies in force", Follow: func(loop.Turn) { g.Remember() }},
-		{Name: "own cluster", Follow: func(loop.Turn) { in.cluster.Follow() }},
+	}, in.cluster.Followers(), []loop.Follower{
 		{Name: "shared machines", Follow: func(loop.Turn) { in.shared.Follow() }},
 		{Name: "metrics and log", Follow: loop.Observer{Metrics: s.metrics, Published: p.Published, Log: s.opts.Log}.Follow},
-	}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -68,7 +69,9 @@ func (g *Graph) Problems() []mesh.Problem {
 	if fresh != nil {
 		c.noted = nil
 		for n := range fresh {
-			c.noted = append(c.noted, problemOf(n))
+			if _, refused := n.Value.(status.Refusal); !refused {
+				c.noted = append(c.noted, problemOf(n))
+			}
 		}
 	}
 	out := append(g.placedProblems(c), refused...)

@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	"app/machines": {
 		"app/environment", "compile", "config", "mesh", "printable", "source", "store", "table",
 	},
-	"app/writeback": {"app/environment", "app/session", "compile", "config", "mesh", "source", "table", "writes"},
+	"app/writeback": {"app/environment", "app/loop", "app/session", "compile", "config", "mesh", "source", "table", "writes"},
 	"app/listen":    {"web"},
 	"app/memory":    {"resident"},
 	"app/secure": {

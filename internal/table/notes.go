@@ -42,23 +42,6 @@ type noteChange struct {
 	old, new []any
 }
 
-// NoteChange is a change of the notes on one row.
-type NoteChange struct {
-	Table    string // the table that was computed
-	Old, New []any
-}
-
-// NoteChanges yields the changes that the last turn made to the notes of derivations and unions.
-func (s *Store) NoteChanges() iter.Seq[NoteChange] {
-	return func(yield func(NoteChange) bool) {
-		for _, c := range s.notesMoved {
-			if !yield(NoteChange{c.table.name, c.old, c.new}) {
-				return
-			}
-		}
-	}
-}
-
 // noted registers that the notes on a row of a table have changed.
 func (s *Store) noted(t *core, old, now []any) {
 	s.notesChanged = true

@@ -23,6 +23,6 @@
 //	signer     certificates from a signer of Kubernetes
 //
 // Nothing that is written here is an input, except what health writes for other replicas: the source skips statuses, and no other part
-// reads the other objects. The package must not know the graph, proxies, nor the meaning of rules: it receives the text of a status as
-// problems.
+// reads the other objects. The package must not know the graph, proxies, nor the meaning of rules: it receives conditions as they should
+// be.
 package writes

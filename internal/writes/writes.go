@@ -52,8 +52,10 @@ type Options struct {
 	Identity  string                // of this replica, unlike that of any other
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
-	// Written returns the version of an object that is in force; zero: none.
-	Written func(config.Key) config.Written
+	// Status returns what the status of an object should hold.
+	Status func(config.Key) status.Wanted
+	// Refusals takes what proxies that are connected to a control plane refuse from now on, each time that changes; "": this one.
+	Refusals func(by string, list []mesh.Problem)
 	// OnProblems takes all problems about rights that a task lacks, each time they change.
 	OnProblems func(task string, problems []mesh.Problem)
 	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry stays after its proxy has gone.
@@ -108,7 +110,7 @@ func New(o Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.OnProblems), clients: c.typed}
-	w.status = status.New(status.Options{API: c.api, Manager: Manager, Mine: w.mine, Written: o.Written, Report: w.report})
+	w.status = status.New(status.Options{API: c.api, Manager: Manager, Mine: w.mine, Wanted: o.Status, Report: w.report})
 	w.address = address.New(address.Options{API: c.api, Client: c.typed, Manager: Manager, Namespace: o.Namespace, Report: w.report})
 	w.entries = entries.New(entries.Options{
 		API: c.api, Leases: w.clients, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
@@ -119,7 +121,7 @@ func New(o Options) (*Writer, error) {
 		Listener: entries.NewListener(w.clients, o.Namespace), Grace: o.Grace, Report: w.report,
 	})
 	w.refused = refused.New(refused.Options{
-		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, OnRefusals: w.status.Refused, Report: w.report,
+		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, OnRefusals: o.Refusals, Report: w.report,
 	})
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen)
 	if o.Authority != nil {
@@ -278,14 +280,14 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// Status returns the writer that takes changes of objects and of their problems.
+// Status returns the writer that is called when objects or their statuses have changed.
 func (w *Writer) Status() *status.Writer { return w.status }
 
 // Refused takes the problems that proxies that are connected here have with objects from now on. It is called each time the list changes.
 // One goroutine calls it.
 func (w *Writer) Refused(list []mesh.Problem) {
 	list = refused.Brief(list)
-	w.status.Refused("", list)
+	w.o.Refusals("", list)
 	w.refused.Set(list)
 }
 

@@ -10,16 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"fairway/internal/app/environment"
+	"fairway/internal/app/loop"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
-	"fairway/internal/compile/input"
+	wants "fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
 	"fairway/internal/writes"
 	"fairway/internal/writes/address"
+	"fairway/internal/writes/condition"
 	"fairway/internal/writes/health"
+	"fairway/internal/writes/status"
 )
 
 // Writer passes on the changes of turns to the writers into the cluster. A nil one passes on nothing.
@@ -35,9 +38,13 @@ var _ session.Machines = (*Writer)(nil)
 // New returns a writer for the cluster of o.Config. It reads the mesh from g.
 func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 	o.Identity = environment.Replica()
-	o.Written = func(k config.Key) (out config.Written) {
-		g.Store.Read(func(tx *table.Tx) { out, _ = table.Lookup(tx, g.In.Written.Table, k) })
-		return out
+	o.Status = func(k config.Key) status.Wanted { return wanted(g, k) }
+	o.Refusals = func(by string, list []mesh.Problem) {
+		if len(list) > 0 {
+			g.Status.Refused.Set(by, list)
+		} else {
+			g.Status.Refused.Delete(by)
+		}
 	}
 	o.Group = func(k config.Key) (o *config.Object) {
 		g.Store.Read(func(tx *table.Tx) { o = g.Object(tx, k) })
@@ -52,6 +59,20 @@ func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 	out.Writer = w
 	out.configure(nil)
 	return out, nil
+}
+
+// wanted returns what the status of an object should hold.
+func wanted(g *compile.Graph, k config.Key) (out status.Wanted) {
+	g.Store.Read(func(tx *table.Tx) {
+		written, _ := table.Lookup(tx, g.In.Written.Table, k)
+		is := g.Status.Of(tx, wants.Key{Object: k})
+		out = status.Wanted{Version: written.Stored, InForce: conditionOf(is.InForce), Newest: conditionOf(is.Newest)}
+	})
+	return out
+}
+
+func conditionOf(c wants.Condition) condition.Condition {
+	return condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
 // Observe takes an object as the cluster has it.
@@ -128,20 +149,41 @@ func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}) error {
 	return nil
 }
 
-// Follow passes on the changes of a turn. Its cost grows with the changes only. The owner of the turns calls it.
-func (w *Writer) Follow() {
+// Followers returns the functions that pass the changes of turns on. A nil Writer has none.
+func (w *Writer) Followers() []loop.Follower {
 	if w == nil {
-		return
+		return nil
 	}
-	for n := range w.graph.Store.NoteChanges() {
-		w.Status().Noted(n.Table == input.SourceNotes, n.Old, n.New)
+	g := w.graph
+	return []loop.Follower{
+		{Name: "statuses", Of: table.Follow(g.Status.Statuses), Follow: func(loop.Turn) {
+			for c := range table.Changes(g.Status.Statuses) {
+				w.Status().Changed(c.Key.Object)
+			}
+		}},
+		{Name: "versions in force", Of: table.Follow(g.In.Written.Table), Follow: func(loop.Turn) {
+			for c := range table.Changes(g.In.Written.Table) {
+				w.Status().Changed(c.Key)
+			}
+		}},
+		{Name: "health in the cluster", Of: table.Follow(g.Registry.Healths), Follow: func(loop.Turn) {
+			for c := range table.Changes(g.Registry.Healths) {
+				w.Health().Report(c.Key, c.New, c.Has)
+			}
+		}},
+		{Name: "Ingresses", Of: table.Follow(g.In.Gateways), Follow: func(loop.Turn) { w.ingresses() }},
+		{Name: "settings of the cluster", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) {
+			for c := range table.Changes(g.In.Mesh) {
+				if c.Key.Kind == config.MeshConfig {
+					w.configure(c.New)
+				}
+			}
+		}},
 	}
-	for c := range table.Changes(w.graph.In.Written.Table) {
-		w.Status().Changed(c.Key)
-	}
-	for c := range table.Changes(w.graph.Registry.Healths) {
-		w.Health().Report(c.Key, c.New, c.Has)
-	}
+}
+
+// ingresses passes on the turn's changes of Gateways that are made from Ingresses.
+func (w *Writer) ingresses() {
 	for c := range table.Changes(w.graph.In.Gateways) {
 		made := c.New
 		if !c.Has {
@@ -149,11 +191,6 @@ func (w *Writer) Follow() {
 		}
 		if made.Made != nil && made.Ref.Kind == string(config.Ingress) {
 			w.Ingress().Ours(address.Name{Namespace: made.Ref.Namespace, Name: made.Ref.Name}, c.Has)
-		}
-	}
-	for c := range table.Changes(w.graph.In.Mesh) {
-		if c.Key.Kind == config.MeshConfig {
-			w.configure(c.New)
 		}
 	}
 }
@@ -166,8 +203,8 @@ func (w *Writer) configure(o *config.Object) {
 		meshConfig = config.Spec[*meshconfig.MeshConfig](o)
 	}
 	w.Discover(config.DiscoveryOf(o, w.root))
-	wanted, _ := config.CertificatesOf(meshConfig)
-	w.Certificates(wanted)
+	certificates, _ := config.CertificatesOf(meshConfig)
+	w.Certificates(certificates)
 	w.SignerRoots(config.SignerRoots(meshConfig, w.signer))
 	w.Ingress().By(address.Gateways{Service: meshConfig.GetIngressService(), Selector: meshConfig.GetIngressSelector()})
 }

@@ -2,8 +2,10 @@ package status
 
 import (
 	"cmp"
+	"slices"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -41,18 +43,66 @@ func flag(b bool) int {
 	return 0
 }
 
+// Refusal is a note with a problem that proxies have with an object. Graph.Problems lists those of connected proxies by itself.
+type Refusal struct{ mesh.Problem }
+
+// Key names a status.
+type Key struct {
+	Object config.Key
+	// Parent is the object that the status is about, for kinds with a status for each parent. Zero: the status is about the object itself.
+	Parent config.Key
+}
+
+// CompareKey orders by object, then parent.
+func CompareKey(a, b Key) int {
+	return cmp.Or(config.CompareKey(a.Object, b.Object), config.CompareKey(a.Parent, b.Parent))
+}
+
 // Tables are the tables of this package.
 type Tables struct {
+	// Refused holds what proxies refuse, by control plane; "": this one. Only statuses are made from it.
+	Refused *table.Input[string, []mesh.Problem]
 	// Problems are all problems that rows note, each once.
 	Problems *table.Table[Problem, struct{}]
+	// Statuses are the statuses of objects with problems; Of returns that of any object.
+	Statuses *table.Table[Key, Status]
 }
 
 // Declare declares the tables, below all tables that note problems.
 func Declare(s *table.Store, in *input.Tables) *Tables {
-	t := &Tables{}
+	t := &Tables{Refused: table.NewInput(s, "refused", cmp.Compare[string], slices.Equal[[]mesh.Problem])}
+	table.Derive(t.Refused.Table, "refused/notes", cmp.Compare[string], table.Same[struct{}],
+		func(r *table.Reader, _ string, list []mesh.Problem, _ func(string, struct{})) {
+			for _, p := range list {
+				r.Note(Refusal{p})
+			}
+		})
 	t.Problems = table.Noted(s, "problems", compareProblem, func(name string, note any) (Problem, bool) {
-		p, is := note.(mesh.Problem)
-		return Problem{p, name == input.SourceNotes}, is
+		switch p := note.(type) {
+		case mesh.Problem:
+			return Problem{p, name == input.SourceNotes}, true
+		case Refusal:
+			return Problem{p.Problem, false}, true
+		}
+		return Problem{}, false
 	})
+	shown := table.Index(t.Problems, "problems/object", config.CompareKey, func(p Problem, _ struct{}) []config.Key {
+		if p.Severity < mesh.Warning || p.Object.File != "" || p.Object.Name == "" {
+			return nil // of a file, or of no object
+		}
+		return []config.Key{config.KeyOf(p.Object)}
+	})
+	t.Statuses = table.Derive(shown, "statuses", CompareKey, table.Same[Status],
+		func(_ *table.Reader, k config.Key, problems table.Rows[Problem, struct{}], emit func(Key, Status)) {
+			emit(Key{Object: k}, statusOf(problems))
+		})
 	return t
+}
+
+// Of returns the status of an object.
+func (t *Tables) Of(tx *table.Tx, k Key) Status {
+	if is, ok := table.Lookup(tx, t.Statuses, k); ok {
+		return is
+	}
+	return Status{InForce: conditionOf(nil)}
 }

@@ -1,9 +1,9 @@
-// Package status shows the author of an object its result: it writes a condition Reconciled into the status of each of Istio's objects in
-// an API server.
+// Package status shows the author of an object its result: it writes the condition that the tables want into the status of each of Istio's
+// objects in an API server.
 //
-//	Seen: the condition in the status ─┐
-//	Noted: problems, as turns change   ├─► the condition that it should have ─► a patch, if the two differ
-//	Changed: the version in force      ─┘
+//	Seen: the condition in the status ─────────────────────────┐
+//	Changed: another version is in force, or another condition ├─► a patch, if the condition differs from the wanted one
+//	is wanted (Options.Wanted) ────────────────────────────────┘
 //
-// Conditions that other controllers write stay. The package knows problems, but not the kinds that have them.
+// Conditions that other controllers write stay. The package knows no problems, nor the kinds that have them.
 package status

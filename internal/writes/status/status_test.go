@@ -2,14 +2,18 @@ package status
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/writes/condition"
+	"fairway/internal/writes/work"
 )
 
 // An object with the right condition needs no patch, whatever client wrote it and in whatever number format. Any other object gets a patch;
@@ -26,28 +30,25 @@ func TestPatch(t *testing.T) {
 		return condition.Of(o, reconciled)
 	}
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	wrong := []mesh.Problem{
-		{Field: "spec.a", Code: "Odd", Severity: mesh.Warning, Message: "odd"},
-		{Field: "spec.b", Code: "Bad", Severity: mesh.Error, Message: "bad", Fix: "mend it"},
-	}
-	const good = `{"type":"Reconciled","status":"True","reason":"InForce",` +
+	good := condition.Condition{Type: reconciled, Status: "True", Reason: "InForce"}
+	bad := condition.Condition{Type: reconciled, Status: "False", Reason: "Bad", Message: "spec.b: bad"}
+	const stands = `{"type":"Reconciled","status":"True","reason":"InForce",` +
 		`"lastTransitionTime":"2029-01-01T00:00:00Z","observedGeneration":"3"}`
 	for _, c := range []struct {
 		name, status string
-		problems     []mesh.Problem
+		wanted       condition.Condition
 		want         []string // in the patch; none: there is no patch
 	}{
-		{"nothing stands", `{}`, nil, []string{`"status":"True"`, `"lastTransitionTime":"2030-01-02T03:04:05Z"`, `"resourceVersion":"5"`}},
-		{"it stands", `{"conditions":[` + good + `],"observedGeneration":3}`, nil, nil},
-		{"of an older version", `{"conditions":[` + good + `],"observedGeneration":2}`, nil,
+		{"nothing stands", `{}`, good, []string{`"status":"True"`, `"lastTransitionTime":"2030-01-02T03:04:05Z"`, `"resourceVersion":"5"`}},
+		{"it stands", `{"conditions":[` + stands + `],"observedGeneration":3}`, good, nil},
+		{"of an older version", `{"conditions":[` + stands + `],"observedGeneration":2}`, good,
 			[]string{`"observedGeneration":3}`, `"lastTransitionTime":"2029-01-01T00:00:00Z"`}},
-		{"another's beside it", `{"conditions":[{"type":"Other","status":"Unknown"},` + good + `],"observedGeneration":3}`, wrong,
+		{"another's beside it", `{"conditions":[{"type":"Other","status":"Unknown"},` + stands + `],"observedGeneration":3}`, bad,
 			[]string{`[{"status":"Unknown","type":"Other"},`, `"status":"False"`, `"reason":"Bad"`,
-				`spec.b: bad (mend it); warning: spec.a: odd`,
+				`spec.b: bad`,
 				`"lastTransitionTime":"2030-01-02T03:04:05Z"`}},
-		{"a warning alone", `{}`, wrong[:1], []string{`"status":"True"`, `warning: spec.a: odd`}},
 	} {
-		body, err := patch(object(c.status), verdict(append([]mesh.Problem(nil), c.problems...)), now)
+		body, err := patch(object(c.status), c.wanted, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,14 +63,39 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// A status is bounded, whatever the number of problems.
-func TestVerdictIsBounded(t *testing.T) {
-	var list []mesh.Problem
-	for range 30 {
-		list = append(list, mesh.Problem{Field: strings.Repeat("f", len(list)+1), Severity: mesh.Error, Message: strings.Repeat("x", 300)})
+// TestWhichCondition: an object gets the condition of its newest version, and none while the result of that is not known.
+func TestWhichCondition(t *testing.T) {
+	force, newest := condition.Condition{Type: reconciled, Status: "True"}, condition.Condition{Type: reconciled, Status: "False"}
+	key := config.Key{Kind: "VirtualService", Namespace: "shop", Name: "v"}
+	var wanted Wanted
+	w := New(Options{
+		Mine: func(map[string]string) bool { return true }, Wanted: func(config.Key) Wanted { return wanted },
+		Report: work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func(string, []mesh.Problem) {}),
+	})
+	if _, body, err := w.change(key); body != nil || err != nil {
+		t.Errorf("an object that is not in the cluster gets %s, %v", body, err)
 	}
-	got := verdict(list)
-	if len(got.Message) > mostText+100 || !strings.Contains(got.Message, "and 20 more") {
-		t.Errorf("%d bytes: %s", len(got.Message), got.Message)
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON([]byte(`{"apiVersion":"networking.istio.io/v1","kind":"VirtualService",` +
+		`"metadata":{"namespace":"shop","name":"v","uid":"u","generation":3}}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.Seen(o, false)
+	for _, c := range []struct {
+		name   string
+		wanted Wanted
+		status string // empty: no patch
+	}{
+		{"in force", Wanted{config.Stored{UID: "u", Generation: 3}, force, newest}, "True"},
+		{"refused", Wanted{config.Stored{UID: "u", Generation: 2}, force, newest}, "False"},
+		{"refused at once", Wanted{config.Stored{}, force, newest}, "False"},
+		{"another object of the name", Wanted{config.Stored{UID: "x", Generation: 3}, force, newest}, "False"},
+		{"it waits", Wanted{config.Stored{UID: "u", Generation: 2}, force, condition.Condition{}}, ""},
+	} {
+		wanted = c.wanted
+		_, body, err := w.change(key)
+		if err != nil || c.status == "" && body != nil || !strings.Contains(string(body), `"status":"`+c.status) && c.status != "" {
+			t.Errorf("%s: %s, %v", c.name, body, err)
+		}
 	}
 }
