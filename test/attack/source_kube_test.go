@@ -127,7 +127,7 @@ func TestRemoteClusterOfManyEndpoints(t *testing.T) {
 		})
 		return true
 	})
-	r.tellsSoon(t, &s, "the source has more than is kept of it")
+	r.tellsSoon(t, &s, "the source has more than its limits allow")
 	r.holds(t)
 }
 

@@ -186,7 +186,7 @@ spec: {mtls: {mode: STRICT}}
 // thieves: if a pod's proxy claims to be another pod, account or namespace, it is served nothing.
 func (w mesh) thieves(t *testing.T, ratings *kubelet.Pod) {
 	for name, claim := range map[string]struct{ variable, value, because string }{
-		"thief-of-pod":       {"POD_NAME", ratings.Name(), "which is of another service account"},
+		"thief-of-pod":       {"POD_NAME", ratings.Name(), "which has another service account"},
 		"thief-of-account":   {"SERVICE_ACCOUNT", "ratings", "a proxy may only be itself"},
 		"thief-of-namespace": {"POD_NAMESPACE", "edge", "a proxy may only be itself"},
 	} {

@@ -158,7 +158,7 @@ func TestSigner(t *testing.T) {
 	other := newSigner(t, w)
 	rig.Eventually(t, func() error {
 		other.sign()
-		return p.said("does not hold for")
+		return p.said("is not verified by the roots of caCertificates")
 	})
 	if shown(t.Context(), p.Discovery.HTTPSAddr(), other.root()) == nil {
 		t.Fatal("a certificate is shown that the roots do not vouch for")
