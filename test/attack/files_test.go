@@ -308,7 +308,7 @@ func TestFilesThatGo(t *testing.T) {
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p.says(t, "there is nothing in it")
+	p.says(t, "another folder is in its place, and it is empty")
 	p.inForce(t, "small-v0.", true)
 	if err := os.Remove(p.dir); err != nil {
 		t.Fatal(err)

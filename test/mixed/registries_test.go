@@ -177,7 +177,7 @@ type files struct {
 
 func (*files) source() string { return "ServiceEntry" }
 func (*files) zone() string   { return "z-files" }
-func (*files) kept() string   { return "there is nothing in it" }
+func (*files) kept() string   { return "another folder is in its place, and it is empty" }
 
 func (f *files) write(t testing.TB) {
 	t.Helper()
