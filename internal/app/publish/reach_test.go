@@ -32,7 +32,7 @@ spec: {hosts: [b.example], ports: [{number: 90, name: tcp, protocol: TCP}], reso
 // sees is what each proxy sees: type and name of each resource, and the hash of its bytes.
 func sees(w *compiletest.World) map[mesh.ProxyID]map[string]uint64 {
 	out := map[mesh.ProxyID]map[string]uint64{}
-	for typ := range xdstype.Type(xdstype.Types) {
+	for typ := range xdstype.Types {
 		for id, all := range w.ByProxy(typ) {
 			if out[id] == nil {
 				out[id] = map[string]uint64{}

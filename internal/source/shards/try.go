@@ -123,7 +123,9 @@ func (p *problems) replaceFor(keys []config.Key, by func(config.Key) *member, re
 	for m := range sources {
 		for name := range m.places {
 			at := source.Place{Source: m.name, Name: name}
-			now[at] = now[at] // has an entry
+			if _, has := now[at]; !has {
+				now[at] = nil
+			}
 		}
 	}
 	before := map[source.Place][]mesh.Problem{}
