@@ -5,7 +5,6 @@ import (
 	"maps"
 	"sync"
 
-	"fairway/internal/compile/status"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -61,9 +60,6 @@ func countNotes(notes iter.Seq[table.Note]) Counts {
 	out := Counts{map[mesh.Severity]int{}, map[string]int{}}
 	seen := map[mesh.Problem]struct{}{} // several rows may note the same
 	for n := range notes {
-		if _, refused := n.Value.(status.Refusal); refused {
-			continue
-		}
 		p, ok := n.Value.(mesh.Problem)
 		if !ok {
 			severity, code := ownMistake(n)

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"fairway/internal/compile/input"
-	"fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -69,9 +68,7 @@ func (g *Graph) Problems() []mesh.Problem {
 	if fresh != nil {
 		c.noted = nil
 		for n := range fresh {
-			if _, refused := n.Value.(status.Refusal); !refused {
-				c.noted = append(c.noted, problemOf(n))
-			}
+			c.noted = append(c.noted, problemOf(n))
 		}
 	}
 	out := append(g.placedProblems(c), refused...)
@@ -127,8 +124,8 @@ func (at whereabouts) placed(p mesh.Problem, lineOf func(place, config.Written) 
 
 // ProblemChanges lists the problems that the last turn added, and those that it removed, each with the place where its object is written
 // after the turn, or was written before it. A problem does not change if its object is only written elsewhere. Refusals by proxies are not
-// among them. Only the owner of the turns may call it, before the
-// changes of the turn are forgotten, or in a trial. Its cost grows with the changes.
+// listed. Only the owner of the turns may call it, before the changes of the turn are forgotten, or in a trial. Its cost grows with the
+// changes.
 func (g *Graph) ProblemChanges(tx *table.Tx) (added, removed []mesh.Problem) {
 	before := map[config.Key]table.Change[config.Key, config.Written]{}
 	for c := range table.Changes(g.In.Written.Table) {

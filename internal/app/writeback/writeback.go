@@ -65,7 +65,7 @@ func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 func wanted(g *compile.Graph, k config.Key) (out status.Wanted) {
 	g.Store.Read(func(tx *table.Tx) {
 		written, _ := table.Lookup(tx, g.In.Written.Table, k)
-		is := g.Status.Of(tx, wants.Key{Object: k})
+		is := g.Status.Lookup(tx, wants.Key{Object: k})
 		out = status.Wanted{Version: written.Stored, InForce: conditionOf(is.InForce), Newest: conditionOf(is.Newest)}
 	})
 	return out

@@ -43,9 +43,6 @@ func flag(b bool) int {
 	return 0
 }
 
-// Refusal is a note with a problem that proxies have with an object. Graph.Problems lists those of connected proxies by itself.
-type Refusal struct{ mesh.Problem }
-
 // Key names a status.
 type Key struct {
 	Object config.Key
@@ -64,29 +61,26 @@ type Tables struct {
 	Refused *table.Input[string, []mesh.Problem]
 	// Problems are all problems that rows note, each once.
 	Problems *table.Table[Problem, struct{}]
-	// Statuses are the statuses of objects with problems; Of returns that of any object.
+	// Statuses are the statuses of objects with problems; Lookup returns that of any object.
 	Statuses *table.Table[Key, Status]
 }
 
 // Declare declares the tables, below all tables that note problems.
 func Declare(s *table.Store, in *input.Tables) *Tables {
 	t := &Tables{Refused: table.NewInput(s, "refused", cmp.Compare[string], slices.Equal[[]mesh.Problem])}
-	table.Derive(t.Refused.Table, "refused/notes", cmp.Compare[string], table.Same[struct{}],
-		func(r *table.Reader, _ string, list []mesh.Problem, _ func(string, struct{})) {
-			for _, p := range list {
-				r.Note(Refusal{p})
-			}
-		})
-	t.Problems = table.Noted(s, "problems", compareProblem, func(name string, note any) (Problem, bool) {
-		switch p := note.(type) {
-		case mesh.Problem:
-			return Problem{p, name == input.SourceNotes}, true
-		case Refusal:
-			return Problem{p.Problem, false}, true
+	refused := table.Keys(t.Refused.Table, "refused/problems", compareProblem, func(_ string, list []mesh.Problem) []Problem {
+		out := make([]Problem, len(list))
+		for i, p := range list {
+			out[i].Problem = p
 		}
-		return Problem{}, false
+		return out
 	})
-	shown := table.Index(t.Problems, "problems/object", config.CompareKey, func(p Problem, _ struct{}) []config.Key {
+	t.Problems = table.Noted(s, "problems", compareProblem, func(name string, note any) (Problem, bool) {
+		p, is := note.(mesh.Problem)
+		return Problem{p, name == input.SourceNotes}, is
+	})
+	all := table.Union("problems/all", compareProblem, table.Same[struct{}], nil, table.Whole(t.Problems), table.Whole(refused))
+	shown := table.Index(all, "problems/object", config.CompareKey, func(p Problem, _ struct{}) []config.Key {
 		if p.Severity < mesh.Warning || p.Object.File != "" || p.Object.Name == "" {
 			return nil // of a file, or of no object
 		}
@@ -99,8 +93,8 @@ func Declare(s *table.Store, in *input.Tables) *Tables {
 	return t
 }
 
-// Of returns the status of an object.
-func (t *Tables) Of(tx *table.Tx, k Key) Status {
+// Lookup returns the status of an object.
+func (t *Tables) Lookup(tx *table.Tx, k Key) Status {
 	if is, ok := table.Lookup(tx, t.Statuses, k); ok {
 		return is
 	}

@@ -63,7 +63,7 @@ func TestStatuses(t *testing.T) {
 		step.do()
 		s.Settle()
 		s.Read(func(tx *table.Tx) {
-			is := all.Of(tx, Key{Object: config.KeyOf(rule)})
+			is := all.Lookup(tx, Key{Object: config.KeyOf(rule)})
 			text := func(c Condition) string {
 				return strings.TrimSpace(fmt.Sprint(c.Status, " ", c.Reason, " ", c.Message))
 			}

@@ -88,7 +88,7 @@ func TestRefusedElsewhere(t *testing.T) {
 	})
 	gone(t, 10*time.Second)
 	leader.Settle(t)
-	statuses := []string{"refused", "refused/notes", "problems", "problems/object", "statuses"}
+	statuses := []string{"refused", "refused/problems", "problems/all", "problems/object", "statuses"}
 	last := leader.Discovery.LastTurn()
 	for _, part := range last.Tables {
 		if !slices.Contains(statuses, part.Name) {
