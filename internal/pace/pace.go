@@ -51,7 +51,7 @@ func (p *Pacer) Apply(b source.Batch) {
 		return
 	}
 	p.pending.supersede(b)
-	if weightOf(b) <= Rows {
+	if b.Produces() <= Rows {
 		p.next.Apply(b)
 		return
 	}
@@ -60,15 +60,6 @@ func (p *Pacer) Apply(b source.Batch) {
 	case p.wake <- struct{}{}:
 	default:
 	}
-}
-
-// weightOf returns how many rows a batch produces.
-func weightOf(b source.Batch) int {
-	all := b.Set.Len() + b.Gone.Len()
-	for _, w := range b.Weights {
-		all += w
-	}
-	return all
 }
 
 // Has reports whether the pacer was given some version of an object that was not removed, whether it waits or not.

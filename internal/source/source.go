@@ -130,6 +130,15 @@ type Batch struct {
 // Empty reports whether the batch holds nothing.
 func (b Batch) Empty() bool { return b.Set.Len()+b.Gone.Len()+len(b.Problems) == 0 && !b.Synced }
 
+// Produces estimates how many rows are made of the batch: its own, and those in Weights.
+func (b Batch) Produces() int {
+	all := b.Set.Len() + b.Gone.Len()
+	for _, w := range b.Weights {
+		all += w
+	}
+	return all
+}
+
 // Keeper is a Settled that knows which objects it has.
 type Keeper interface {
 	Settled

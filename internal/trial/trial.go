@@ -138,10 +138,7 @@ func (t *Trials) Try(d *Decoded, look func(table.Turn, *table.Tx)) error {
 
 // rows estimates how many rows a batch makes. The configuration of the mesh may make all rows of its services.
 func (t *Trials) rows(b source.Batch) int {
-	rows := b.Set.Len() + b.Gone.Len()
-	for _, w := range b.Weights {
-		rows += w
-	}
+	rows := b.Produces()
 	meshWide := func(k config.Kind) bool { return k == config.MeshConfig || k == config.MeshNetworks }
 	for _, o := range b.Set.Objects {
 		if meshWide(o.Kind) {
