@@ -155,24 +155,24 @@ func member(of any, name string) (any, error) {
 
 // fieldOf returns a field of a structure, or its zero value if v is a nil pointer.
 func fieldOf(v reflect.Value, name string) (any, bool) {
-	if v.Kind() == reflect.Pointer {
-		if v.IsNil() && v.Type().Elem().Kind() == reflect.Struct {
-			f, ok := v.Type().Elem().FieldByName(name)
-			if !ok || !f.IsExported() {
-				return nil, false
-			}
-			return reflect.Zero(f.Type).Interface(), true
-		}
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
+	if !v.IsValid() {
 		return nil, false
 	}
-	f, ok := v.Type().FieldByName(name)
-	if !ok || !f.IsExported() {
+	t, isNil := v.Type(), false
+	if t.Kind() == reflect.Pointer {
+		t, isNil = t.Elem(), v.IsNil()
+	}
+	if t.Kind() != reflect.Struct {
 		return nil, false
 	}
-	return v.FieldByIndex(f.Index).Interface(), true
+	f, ok := t.FieldByName(name)
+	switch {
+	case !ok || !f.IsExported():
+		return nil, false
+	case isNil:
+		return reflect.Zero(f.Type).Interface(), true
+	}
+	return reflect.Indirect(v).FieldByIndex(f.Index).Interface(), true
 }
 
 func quantityOf(list corev1.ResourceList, name string) (any, error) {
