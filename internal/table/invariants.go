@@ -38,7 +38,7 @@ func (inv *invariants) verify(s *Store, after bool) {
 			if !c.has {
 				return
 			}
-			sum := inv.hash.Of(value)
+			sum := inv.hash.Hash(value)
 			if was, known := inv.sums[c]; known && was != sum {
 				panic(fmt.Sprintf("table: row %q of %q was written to %s", key, n.meta().name, moment(after)))
 			}
@@ -54,9 +54,9 @@ func (inv *invariants) rows(p unsafe.Pointer) uint64 {
 	t := (*tree)(p)
 	sum := uint64(t.len)
 	t.all(func(it item) bool {
-		sum = deep.Mix(sum, inv.hash.Of(t.source.keys.show(it.key)))
+		sum = deep.Mix(sum, inv.hash.Hash(t.source.keys.show(it.key)))
 		if it.val != nil {
-			sum = deep.Mix(sum, inv.hash.Of(t.source.values.show(it.val)))
+			sum = deep.Mix(sum, inv.hash.Hash(t.source.values.show(it.val)))
 		}
 		return true
 	})

@@ -94,7 +94,7 @@ func (g *Gate) identify(c net.Conn) error {
 	}
 	g.identifying.Lock()
 	defer g.identifying.Unlock()
-	who, err := Of(local, remote)
+	who, err := Find(local, remote)
 	if err != nil {
 		return errEnvoy
 	}

@@ -24,9 +24,9 @@ type Caller struct {
 // errUnknown is the error for a connection that no process of this network namespace made.
 var errUnknown = errors.New("no process of this machine has the other end of the connection")
 
-// Of returns the process at the other end of a TCP connection within this machine. It reads the kernel's tables of sockets. local is the
+// Find returns the process at the other end of a TCP connection within this machine. It reads the kernel's tables of sockets. local is the
 // address of this end, and remote is the address of the other end.
-func Of(local, remote netip.AddrPort) (Caller, error) {
+func Find(local, remote netip.AddrPort) (Caller, error) {
 	for _, table := range [...]string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		f, err := os.Open(table)
 		if err != nil {

@@ -155,7 +155,7 @@ func TestRuns(t *testing.T) {
 func TestManifests(t *testing.T) {
 	var names []string
 	all, err := chart.Manifests(map[string]string{
-		"b.yaml": "kind: Zebra\n---\nkind: Deployment\n---\n\n--- # of whom\nkind: ConfigMap\nmetadata: {name: b}\n",
+		"b.yaml": "kind: Zebra\n---\nkind: Deployment\n---\n\n--- # a comment\nkind: ConfigMap\nmetadata: {name: b}\n",
 		"a.yaml": "---\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: Ant\n---\nkind: Namespace",
 	})
 	if err != nil {

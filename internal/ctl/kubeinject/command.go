@@ -37,8 +37,8 @@ func Command() *cobra.Command {
 		Long: "Prints the file with a proxy in each pod that is to have one: of Pods, Deployments, StatefulSets, DaemonSets, " +
 			"ReplicaSets, ReplicationControllers,\nJobs, CronJobs and Lists of these. Other text is not changed; an injected object " +
 			"loses its comments. A file that is injected\nalready is brought up to date.\n\n" +
-			"Labels of namespaces are ignored. A pod is not changed if it says so itself, or if it uses its machine's network;\nthe " +
-			"reason is printed on the error output.\n\n" +
+			"Labels of namespaces are ignored. A pod is not changed if its own labels or annotations refuse injection,\n" +
+			"or if it uses its machine's network; the error output has the reason.\n\n" +
 			"  pilotctl kube-inject -f shop.yaml | kubectl apply -f -\n" +
 			"  kubectl -n istio-system get configmap istio-sidecar-injector -o jsonpath='{.data.config}' > config.yaml",
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },

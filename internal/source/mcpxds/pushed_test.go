@@ -188,7 +188,7 @@ func pushedEntry(t *testing.T, name, version, host string) []byte {
 // held, and need send nothing again; meanwhile all of it stays, and is stale.
 func TestPushed(t *testing.T) {
 	p, out := pushes(t, Options{}, prompt)
-	out.until(t, "it is said that nobody has come", func() bool { return strings.Contains(out.stale, "no client that may push") })
+	out.until(t, "the source is stale: no client has come", func() bool { return strings.Contains(out.stale, "no client that may push") })
 	s := p.connect()
 	if held := s.begin(true, pushedEntry(t, "shop/a", "1", "a.com"), pushedEntry(t, "shop/bad", "1", "")); len(held) > 0 {
 		t.Errorf("at first %v is held", held)

@@ -58,8 +58,8 @@ func (l *List[K, R]) Drop() {
 // more than one thing, and more than half of all, is missing. This is the rule for every registry.
 func TooManyMissing(held, missing int) bool { return missing > 1 && 2*missing > held }
 
-// Replace makes a list the whole state of the registry. Instances that are missing from it go at once, but stay for Keep if the
-// server may have lost them: if lost says so, or if the list has TooManyMissing.
+// Replace makes a list the whole state of the registry. Instances that are missing from it go at once. They stay for Keep if lost is set,
+// which means that the server may have lost them, or if the list has TooManyMissing.
 func (b *Book[K, R]) Replace(l *List[K, R], lost bool, now time.Time) {
 	var gone []K
 	for k := range b.listed {

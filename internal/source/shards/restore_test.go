@@ -38,7 +38,7 @@ func TestRestore(t *testing.T) {
 	if again, at := s.Shards("west", changes); again != nil || at != changes {
 		t.Errorf("nothing has changed, and held are %+v", again)
 	}
-	if none, at := s.Shards("nobody", 7); none != nil || at != 7 {
+	if none, at := s.Shards("unknown", 7); none != nil || at != 7 {
 		t.Errorf("nobody holds %+v", none)
 	}
 	other := newNext()

@@ -40,8 +40,8 @@ func New(apart map[reflect.Type]func(unsafe.Pointer) uint64) *Hasher {
 // Reset forgets the data that was hashed, which may change from now on.
 func (h *Hasher) Reset() { h.memo, h.open = map[reach]uint64{}, map[reach]bool{} }
 
-// Of returns the hash of a value.
-func (h *Hasher) Of(v any) uint64 { return h.value(reflect.ValueOf(v)) }
+// Hash returns the hash of a value.
+func (h *Hasher) Hash(v any) uint64 { return h.value(reflect.ValueOf(v)) }
 
 // Mix adds b to the hash a. The order of the calls counts.
 func Mix(a, b uint64) uint64 {
