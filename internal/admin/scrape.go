@@ -14,6 +14,14 @@ import (
 	"fairway/internal/xdstype"
 )
 
+// Gauges are the numbers of the tables.
+type Gauges interface {
+	Services() int
+	VirtualServices() int
+	Unserved() int // services that should have endpoints
+	Reduced() int  // proxies whose choices do not count
+}
+
 // Scrape holds functions that read state which is counted only at a scrape, so that changes cost nothing for it. All fields are required;
 // any goroutine calls them.
 type Scrape struct {
@@ -29,7 +37,7 @@ type Scrape struct {
 	Updates    func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
 	Reduced    func() int               // proxies whose own traits do not count; the graph counts those whose choices do not
 	Waiting    func() int               // objects that wait for what they refer to
-	Graph      *compile.Graph
+	Graph      Gauges
 }
 
 // The metrics of registries.

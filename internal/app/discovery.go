@@ -139,7 +139,10 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 		return in, err
 	}
 	if s.reach == nil {
-		in.shared = machines.New(in.graph)
+		in.shared = machines.New(machines.Tables{
+			Members: in.graph.In.Members, HealthStored: in.graph.In.HealthStored, FileProblems: in.graph.In.FileProblems,
+			Healths: in.graph.Registry.Healths,
+		})
 	}
 	in.registries, in.registered = s.registries(in)
 	in.refused = serving.NewRefusals(s.opts.Log, s.metrics)
@@ -150,7 +153,7 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	if in.sources, err = join(in.shards, order); err != nil {
 		return in, err
 	}
-	in.keys = wanted.NewKeys(in.graph, s.keys())
+	in.keys = wanted.NewKeys(in.graph.In.KeySets, s.keys())
 	in.names = s.names(in.graph)
 	in.proxies = session.New(s.session(in.cluster), in.graph, s.metrics)
 	in.machines = s.machines(in.proxies)
@@ -159,13 +162,13 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 
 // newOutgoing makes the parts that send rows out.
 func newOutgoing(s setup, in incoming) (out outgoing, err error) {
-	s.secure.PublishRoots(in.graph)
+	s.secure.PublishRoots(in.graph.In.Bundles)
 	out.library = library.New()
 	out.publisher = publish.New(in.graph, out.library)
 	out.leaving = make(chan struct{})
 	out.server = xds.NewServer(out.library, s.streams(in), s.admission(in, out.leaving))
 	out.auditor = audit.New(audit.Options{
-		Graph: in.graph, Publisher: out.publisher, Server: out.server, Metrics: s.metrics, Log: s.opts.Log,
+		Store: in.graph.Store, Publisher: out.publisher, Server: out.server, Metrics: s.metrics, Log: s.opts.Log,
 	})
 	out.standing = &standing.Standing{Graph: in.graph, Door: in.door, Sources: in.shards, StaleError: s.opts.StaleError}
 	if out.hooks, err = s.webhooks(in).Handlers(); err != nil {
@@ -175,13 +178,15 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 		return out, err
 	}
 	out.loop = loop.New(loop.Options{
-		Clock: in.clock, Graph: in.graph, Batches: in.shards.Turn, Read: in.door.Synced, Auditor: out.auditor,
-		Complete:  func() bool { return in.names == nil || wanted.NamesAnswered(in.graph) },
-		Followers: followers(s, in, out.publisher),
-		Started:   s.started(in.graph, out.standing, out.sockets),
+		Clock: in.clock, Store: in.graph.Store, Pending: in.graph.Pending, Batches: in.shards.Turn, Read: in.door.Synced,
+		Complete: func() bool {
+			return in.names == nil || wanted.NamesAnswered(in.graph.Store, in.graph.Networks.Unanswered)
+		},
+		Followers: followers(s, in, out.publisher), Auditor: out.auditor,
+		Started: s.started(in.graph, out.standing, out.sockets),
 	})
 	out.applies = applies.New(applies.Options{
-		Graph: in.graph, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.loop.Between,
+		Objects: in.graph.Objects, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.loop.Between,
 	})
 	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})
 	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)
@@ -197,10 +202,10 @@ func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 	g := in.graph
 	return slices.Concat([]loop.Follower{
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
-		{Name: "wanted Secrets", Of: table.Follow(g.WantedSecrets), Follow: func(loop.Turn) { wanted.Secrets(g, in.own) }},
-		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g) }},
-		{Name: "wanted keys", Of: table.Follow(g.WantedKeys), Follow: func(loop.Turn) { wanted.Keys(g, in.keys) }},
-		{Name: "wanted names", Of: table.Follow(g.Networks.Names), Follow: func(loop.Turn) { wanted.Names(g, in.names) }},
+		{Name: "wanted Secrets", Of: table.Follow(g.WantedSecrets), Follow: func(loop.Turn) { wanted.Secrets(g.WantedSecrets, in.own) }},
+		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g.In.Mesh) }},
+		{Name: "wanted keys", Of: table.Follow(g.WantedKeys), Follow: func(loop.Turn) { wanted.Keys(g.WantedKeys, in.keys) }},
+		{Name: "wanted names", Of: table.Follow(g.Networks.Names), Follow: func(loop.Turn) { wanted.Names(g.Networks.Names, in.names) }},
 		{Name: "policies in force", Follow: func(loop.Turn) { g.Remember() }},
 	}, in.cluster.Followers(), []loop.Follower{
 		{Name: "shared machines", Follow: func(loop.Turn) { in.shared.Follow() }},

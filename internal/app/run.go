@@ -103,7 +103,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	stopPages := d.sockets.Serve(run, pages, injection.WithHooks(d.hooks, pages),
 		web.Options{Log: log, Panicked: d.setup.metrics.Panicked, Open: admin.Open(), Apart: webhook.Paths()})
 	run("xds", d.serveXDS)
-	d.setup.secure.Run(serving, d.graph, run)
+	d.setup.secure.Run(serving, d.graph.In.Bundles, run)
 
 	select {
 	case <-ctx.Done():

@@ -158,7 +158,7 @@ func (s setup) ownCluster(in incoming) (*clusters.Own, error) {
 	return clusters.NewOwn(kube.Options{
 		Cluster: o.ClusterID, Domain: o.Domain, Namespace: o.Namespace, Config: s.reach, Decoder: s.decoder, Log: o.Log,
 		Remotes: in.others.Set, OnObject: in.cluster.Observe, Revision: o.Revision, Tags: s.tags,
-	}, in.graph, in.selected)
+	}, clusters.Secrets{Read: in.graph.Secrets.Read, OnDemand: in.graph.Secrets.OnDemand}, in.selected)
 }
 
 // registries makes the source that starts and ends the registries' sources, and these.
@@ -192,7 +192,7 @@ func (s setup) names(graph *compile.Graph) *lookup.Resolver {
 	if !s.opts.ResolveGateways {
 		return nil
 	}
-	return wanted.NewNames(graph, s.opts.NameServers, s.opts.Log)
+	return wanted.NewNames(graph.In.Resolved, s.opts.NameServers, s.opts.Log)
 }
 
 func (s setup) session(cluster *writeback.Writer) session.Options {
@@ -263,7 +263,7 @@ func (s setup) webhooks(in incoming) injection.Webhooks {
 			Files:    disk.OS, Log: o.Log,
 		},
 		Injects: o.Injects, KeyFile: o.InjectKeyFile, Ready: in.clock.Ready,
-		Graph: in.graph, Decoder: s.decoder, Registry: s.metrics.Registry,
+		Graph: in.graph, Store: in.graph.Store, ProxyConfigs: in.graph.In.ProxyConfigs, Decoder: s.decoder, Registry: s.metrics.Registry,
 	}
 	if in.cluster != nil {
 		out.Known = in.cluster.Known

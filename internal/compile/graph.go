@@ -56,6 +56,9 @@ type Options struct {
 
 // Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and
 // read under Store.Read.
+//
+// A package that names Graph compiles the methods of all these tables once more, which takes seconds: rooms below app take the tables that
+// they need, or an interface.
 type Graph struct {
 	Store *table.Store
 	In    *input.Tables

@@ -10,7 +10,6 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/app/publish"
-	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
@@ -22,10 +21,16 @@ const (
 	mostObjects = 500             // objects
 )
 
+// Publisher counts the proxies that are connected, and finds those that an object affects. *publish.Publisher is one.
+type Publisher interface {
+	Proxies() int
+	Reach(config.Key) (publish.Reach, bool)
+}
+
 // Options of Answers. All are required.
 type Options struct {
-	Graph     *compile.Graph
-	Publisher *publish.Publisher
+	Objects   func() []*config.Object // all of them, in order
+	Publisher Publisher
 	Problems  func() []mesh.Problem
 	// Between calls a function between two turns, and waits for that.
 	Between func(ctx context.Context, f func()) error
@@ -101,7 +106,7 @@ func (a *Answers) objectsOf(kind, namespace, name, after string) ([]*config.Obje
 	if err != nil {
 		return nil, err
 	}
-	objects := a.o.Graph.Objects()
+	objects := a.o.Objects()
 	asked := func(k config.Kind) bool { return kind == "" || strings.EqualFold(string(k), kind) }
 	if !slices.ContainsFunc(config.Kinds(), asked) && !slices.ContainsFunc(objects, func(o *config.Object) bool { return asked(o.Kind) }) {
 		return nil, fmt.Errorf("there is no kind %q; write one as VirtualService", printable.Text(kind, printable.Short))

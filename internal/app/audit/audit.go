@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"fairway/internal/admin"
-	"fairway/internal/app/publish"
-	"fairway/internal/compile"
 	"fairway/internal/printable"
+	"fairway/internal/table"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 )
@@ -22,10 +21,16 @@ const (
 	auditPause = time.Second // the longest between two steps
 )
 
+// Publisher publishes rows again. *publish.Publisher is one.
+type Publisher interface {
+	library.Tables
+	PublishWithNext([]library.RowKey)
+}
+
 // Options of an Auditor. All are required.
 type Options struct {
-	Graph     *compile.Graph
-	Publisher *publish.Publisher
+	Store     *table.Store
+	Publisher Publisher
 	Server    *xds.Server
 	Metrics   *admin.Metrics
 	Log       *slog.Logger
@@ -64,7 +69,7 @@ func (a *Auditor) Step() {
 		a.stream(a.left[0])
 		a.left = a.left[1:]
 	}
-	for _, found := range a.o.Graph.Store.Recheck(auditRows) {
+	for _, found := range a.o.Store.Recheck(auditRows) {
 		a.o.Metrics.Diverged(admin.OfRow, 1)
 		a.o.Log.Error("audit: a row is not what its reads make of it, and is computed again", "table", found.Table,
 			"row", printable.Text(found.Key, printable.Short), "has", printable.Text(found.Have, printable.Long),
@@ -91,7 +96,7 @@ func (a *Auditor) stream(connection uint64) {
 	}
 	if len(found.Rows) > 0 {
 		a.o.Publisher.PublishWithNext(found.Rows)
-		a.o.Graph.Store.Again()
+		a.o.Store.Again()
 	}
 }
 

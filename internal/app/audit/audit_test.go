@@ -47,9 +47,9 @@ func watch(t *testing.T) *watched {
 	w.graph = compile.New(compile.Options{DomainSuffix: "cluster.local", RootNamespace: "istio-system", Cluster: "Kubernetes"})
 	w.publisher = publish.New(w.graph, w.library)
 	w.server = xds.NewServer(w.library, xds.Options{}, session.New(session.Options{}, w.graph, w.metrics))
-	w.auditor = audit.New(audit.Options{Graph: w.graph, Publisher: w.publisher, Server: w.server, Metrics: w.metrics, Log: log})
+	w.auditor = audit.New(audit.Options{Store: w.graph.Store, Publisher: w.publisher, Server: w.server, Metrics: w.metrics, Log: log})
 	w.loop = loop.New(loop.Options{
-		Clock: loop.NewClock(), Graph: w.graph, Auditor: w.auditor,
+		Clock: loop.NewClock(), Store: w.graph.Store, Pending: w.graph.Pending, Auditor: w.auditor,
 		Batches: func() func() { return func() {} }, Read: func() bool { return true }, Complete: func() bool { return true },
 		Followers: []loop.Follower{{Name: "library", Follow: func(turn loop.Turn) { w.publisher.Publish(turn.Turn) }}},
 		Started:   func(table.Turn) {},

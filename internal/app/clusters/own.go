@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/app/selectors"
-	"fairway/internal/compile"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/identity"
 	"fairway/internal/identity/review"
 	"fairway/internal/source"
 	"fairway/internal/source/kube"
+	"fairway/internal/table"
 )
 
 // Connect returns how to reach the cluster that a kubeconfig file names, or that this program runs in; nil: there is none.
@@ -43,17 +43,23 @@ func Tokens(own string, reach *rest.Config, trust identity.Trust, audience strin
 // Own is the own cluster. A nil one is none.
 type Own struct{ kube *kube.Source }
 
-// NewOwn returns the own cluster. It reads the namespaces that selectors select, and Secrets only if g wants them.
-func NewOwn(o kube.Options, g *compile.Graph, s *selectors.Selectors) (*Own, error) {
+// Secrets are the inputs that say which Secrets have been looked for, and that they are read only if they are wanted.
+type Secrets struct {
+	Read     *table.Input[secret.Key, struct{}]
+	OnDemand *table.Input[struct{}, struct{}]
+}
+
+// NewOwn returns the own cluster. It reads the namespaces that selectors select, and Secrets only if they are wanted.
+func NewOwn(o kube.Options, in Secrets, s *selectors.Selectors) (*Own, error) {
 	o.Scoped = true
 	o.MeshRead = func() { s.Read(selectors.Cluster) }
-	o.OnLookup = func(k config.Key, known bool) { markRead(g, k, known) }
+	o.OnLookup = func(k config.Key, known bool) { markRead(in.Read, k, known) }
 	out, err := kube.New(o)
 	if err != nil {
 		return nil, err
 	}
 	s.Add(out)
-	g.Secrets.OnDemand.Set(struct{}{}, struct{}{})
+	in.OnDemand.Set(struct{}{}, struct{}{})
 	return &Own{out}, nil
 }
 
@@ -74,10 +80,10 @@ func (o *Own) Want(more, less []config.Key) {
 
 // markRead marks in the graph that a Secret or a ConfigMap has been looked for and that its content has been handed over. If known is
 // false, it is no longer kept up to date.
-func markRead(g *compile.Graph, k config.Key, known bool) {
+func markRead(read *table.Input[secret.Key, struct{}], k config.Key, known bool) {
 	if at := secret.KeyOf(k); known {
-		g.Secrets.Read.Set(at, struct{}{})
+		read.Set(at, struct{}{})
 	} else {
-		g.Secrets.Read.Delete(at)
+		read.Delete(at)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/app/lasting"
 	"fairway/internal/app/pushed"
 	"fairway/internal/app/secure"
-	"fairway/internal/compile"
+	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/source"
@@ -85,8 +85,8 @@ func sourcesOf(o *config.Object) []config.ConfigSource {
 }
 
 // Follow applies the turn's changes of the mesh configuration. The owner of the turns calls it.
-func (c *ConfigSources) Follow(g *compile.Graph) {
-	for change := range table.Changes(g.In.Mesh) {
+func (c *ConfigSources) Follow(of *input.Objects) {
+	for change := range table.Changes(of) {
 		if change.Key.Kind != config.MeshConfig {
 			continue
 		}

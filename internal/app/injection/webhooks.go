@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
-	"fairway/internal/compile"
+	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/identity/safefile"
 	"fairway/internal/inject"
@@ -17,6 +17,13 @@ import (
 	"fairway/internal/webhook"
 	"fairway/internal/webhook/place"
 )
+
+// Graph finds objects in the tables.
+type Graph interface {
+	// ProxyConfigs returns the ProxyConfigs for pods with these labels, from the widest to the narrowest.
+	ProxyConfigs(tx *table.Tx, namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
+	Object(tx *table.Tx, k config.Key) *config.Object
+}
 
 // Webhooks are the options of the handlers for API servers.
 type Webhooks struct {
@@ -27,10 +34,13 @@ type Webhooks struct {
 	Known func(key string) (bool, error)
 	// Ready returns an error until every source has been read. Before that the mesh configuration is not known, and a pod that is
 	// injected with another one would keep it.
-	Ready    func() error
-	Graph    *compile.Graph
-	Decoder  *config.Decoder
-	Registry prometheus.Registerer
+	Ready func() error
+	Graph Graph
+	Store *table.Store
+	// ProxyConfigs are the ProxyConfig resources.
+	ProxyConfigs *input.Objects
+	Decoder      *config.Decoder
+	Registry     prometheus.Registerer
 }
 
 // Handlers makes the handlers for API servers.
@@ -45,11 +55,11 @@ func (w Webhooks) Handlers() (*webhook.Handlers, error) {
 	}
 	o.Injector = func() (*inject.Injector, error) { return w.injector(current) }
 	o.ProxyConfigs = func(namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig) {
-		w.Graph.Store.Read(func(tx *table.Tx) { wide, own = w.Graph.ProxyConfigs(tx, namespace, labels) })
+		w.Store.Read(func(tx *table.Tx) { wide, own = w.Graph.ProxyConfigs(tx, namespace, labels) })
 		return wide, own
 	}
 	o.Configured = func() (some bool) {
-		w.Graph.Store.Read(func(tx *table.Tx) { some = table.Len(tx, w.Graph.In.ProxyConfigs) > 0 })
+		w.Store.Read(func(tx *table.Tx) { some = table.Len(tx, w.ProxyConfigs) > 0 })
 		return some
 	}
 	keys, err := injectKeys(w.KeyFile)
@@ -75,7 +85,7 @@ func (w Webhooks) injector(current *Current) (*inject.Injector, error) {
 		return nil, err
 	}
 	var mesh *config.Object
-	w.Graph.Store.Read(func(tx *table.Tx) { mesh = w.Graph.Object(tx, config.Key{Kind: config.MeshConfig}) })
+	w.Store.Read(func(tx *table.Tx) { mesh = w.Graph.Object(tx, config.Key{Kind: config.MeshConfig}) })
 	return current.Injector(mesh)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"fairway/internal/compile"
 	"fairway/internal/table"
 )
 
@@ -34,7 +33,9 @@ type Auditor interface {
 // Options of a Loop. All are required.
 type Options struct {
 	Clock *Clock
-	Graph *compile.Graph
+	Store *table.Store
+	// Pending reports whether published resources wait for something that is not known yet.
+	Pending func() bool
 	// Batches marks everything that sources have handed over as part of the turn that begins; the function it returns is called after the
 	// turn.
 	Batches func() (end func())
@@ -63,7 +64,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer l.o.Auditor.Stop()
 	for {
 		select {
-		case <-l.o.Graph.Store.Staged():
+		case <-l.o.Store.Staged():
 		case f := <-l.calls:
 			f()
 		case <-l.o.Auditor.Due():
@@ -95,7 +96,7 @@ func (l *Loop) Settle(ctx context.Context, published func() uint64) (turn uint64
 		var pending bool
 		err := l.Between(ctx, func() {
 			l.turn()
-			turn, last, pending = published(), l.o.Clock.Last().Version, l.o.Graph.Pending()
+			turn, last, pending = published(), l.o.Clock.Last().Version, l.o.Pending()
 		})
 		if err != nil || !pending {
 			return turn, err
@@ -109,14 +110,14 @@ func (l *Loop) Settle(ctx context.Context, published func() uint64) (turn uint64
 func (l *Loop) turn() {
 	defer l.o.Batches()()
 	began, first := time.Now(), l.o.Clock.Ready() != nil && l.o.Read()
-	turn := l.o.Graph.Store.Settle()
+	turn := l.o.Store.Settle()
 	if turn.Staged+turn.Doubted > 0 {
 		for _, f := range l.o.Followers {
 			if f.due() {
 				f.Follow(Turn{turn, began})
 			}
 		}
-		l.o.Graph.Store.Forget()
+		l.o.Store.Forget()
 		l.o.Clock.advance(turn)
 	}
 	if first && l.o.Complete() {

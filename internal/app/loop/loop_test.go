@@ -40,9 +40,10 @@ func start(t *testing.T) *running {
 		}}
 	}
 	r.Loop = New(Options{
-		Clock: r.clock, Graph: r.graph, Auditor: never{}, Followers: []Follower{follower("first"), follower("second"), r.resolved()},
-		Batches: func() func() { return func() {} },
-		Read:    func() bool { return r.read }, Complete: func() bool { return r.complete },
+		Clock: r.clock, Store: r.graph.Store, Pending: r.graph.Pending, Auditor: never{},
+		Followers: []Follower{follower("first"), follower("second"), r.resolved()},
+		Batches:   func() func() { return func() {} },
+		Read:      func() bool { return r.read }, Complete: func() bool { return r.complete },
 		Started: func(table.Turn) { r.started++ },
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"fairway/internal/app/environment"
-	"fairway/internal/compile"
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -45,9 +44,17 @@ type health struct {
 	Healthy bool `json:"healthy"`
 }
 
+// Tables are the tables whose rows are shared, and the inputs for what others share.
+type Tables struct {
+	Members      *table.Input[mesh.ProxyID, input.Member]
+	HealthStored *table.Input[config.Key, bool]
+	FileProblems *table.Input[source.Place, []mesh.Problem]
+	Healths      *table.Table[config.Key, mesh.HealthVerdict]
+}
+
 // Machines shares the machines and health reports of one control plane with others. Make it with New.
 type Machines struct {
-	graph  *compile.Graph
+	tables Tables
 	writer string // names this control plane
 
 	mu     sync.Mutex
@@ -74,9 +81,9 @@ type report struct {
 }
 
 // New returns one that shares nothing yet.
-func New(graph *compile.Graph) *Machines {
+func New(t Tables) *Machines {
 	return &Machines{
-		graph: graph, writer: environment.Replica(),
+		tables: t, writer: environment.Replica(),
 		own: map[string][]byte{}, shares: map[string]*share{}, health: map[config.Key]map[from]report{},
 	}
 }
@@ -86,7 +93,7 @@ func (m *Machines) Follow() {
 	if m == nil {
 		return
 	}
-	for c := range table.Changes(m.graph.In.Members.Table) {
+	for c := range table.Changes(m.tables.Members.Table) {
 		name := ofMachine + "/" + hashOf(c.Key)
 		switch of := c.New; {
 		case c.Has && of.Elsewhere || !c.Has && c.Old.Elsewhere:
@@ -96,7 +103,7 @@ func (m *Machines) Follow() {
 			m.set(name, nil)
 		}
 	}
-	for c := range table.Changes(m.graph.Registry.Healths) {
+	for c := range table.Changes(m.tables.Healths) {
 		name := ofHealth + "/" + c.Key.Namespace + "/" + c.Key.Name
 		if c.Has {
 			m.set(name, health{c.New.Healthy})
@@ -160,7 +167,7 @@ func (m *Machines) Run(ctx context.Context, source string, records *shared.Recor
 	m.mu.Lock()
 	delete(m.shares, source)
 	m.mu.Unlock()
-	m.graph.In.FileProblems.Delete(placeOf(source))
+	m.tables.FileProblems.Delete(placeOf(source))
 }
 
 func placeOf(of string) source.Place { return source.Place{Source: of, Name: "machines"} }
@@ -193,9 +200,9 @@ func (m *Machines) tell(source string, change func(*share)) {
 			"delete the record: only control planes write there")
 	}
 	if len(problems) == 0 {
-		m.graph.In.FileProblems.Delete(placeOf(source))
+		m.tables.FileProblems.Delete(placeOf(source))
 	} else {
-		m.graph.In.FileProblems.Set(placeOf(source), problems)
+		m.tables.FileProblems.Set(placeOf(source), problems)
 	}
 }
 
@@ -224,15 +231,15 @@ func (m *Machines) take(source string, all []shared.Change) {
 
 func (m *Machines) takeMachine(id mesh.ProxyID, c shared.Change) error {
 	if c.Gone {
-		m.graph.In.Members.Delete(id)
+		m.tables.Members.Delete(id)
 		return nil
 	}
 	var of machine
 	if err := of.read(c.Value); err != nil {
-		m.graph.In.Members.Delete(id)
+		m.tables.Members.Delete(id)
 		return err
 	}
-	m.graph.In.Members.Set(id, input.Member{Member: config.Member(of), Standing: mesh.Proven, Elsewhere: true})
+	m.tables.Members.Set(id, input.Member{Member: config.Member(of), Standing: mesh.Proven, Elsewhere: true})
 	return nil
 }
 
@@ -284,7 +291,7 @@ func (m *Machines) takeHealth(by from, of string, c shared.Change) error {
 	}
 	if len(reports) == 0 {
 		delete(m.health, k)
-		m.graph.In.HealthStored.Delete(k)
+		m.tables.HealthStored.Delete(k)
 		return err
 	}
 	var newest report
@@ -293,6 +300,6 @@ func (m *Machines) takeHealth(by from, of string, c shared.Change) error {
 			newest = r
 		}
 	}
-	m.graph.In.HealthStored.Set(k, newest.healthy)
+	m.tables.HealthStored.Set(k, newest.healthy)
 	return err
 }

@@ -15,6 +15,10 @@ import (
 	"fairway/internal/table"
 )
 
+func tablesOf(g *compile.Graph) Tables {
+	return Tables{g.In.Members, g.In.HealthStored, g.In.FileProblems, g.Registry.Healths}
+}
+
 // held returns the shared records that are in the tables.
 func held(g *compile.Graph) string {
 	g.Store.Settle()
@@ -38,7 +42,7 @@ func TestTakenIsWhatIsShared(t *testing.T) {
 	for seed := range uint64(seeds) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		g := compile.New(compile.Options{})
-		m := New(g)
+		m := New(tablesOf(g))
 		last := map[shared.ID]shared.Change{}
 		for revision := range int64(steps) {
 			c := shared.Change{
@@ -55,7 +59,7 @@ func TestTakenIsWhatIsShared(t *testing.T) {
 		}
 		all := slices.SortedFunc(maps.Values(last), func(a, b shared.Change) int { return int(a.Revision - b.Revision) })
 		fresh := compile.New(compile.Options{})
-		New(fresh).take("etcd/main", all)
+		New(tablesOf(fresh)).take("etcd/main", all)
 		if got, want := held(g), held(fresh); got != want {
 			t.Fatalf("seed %d: the tables have\n%s\nwant\n%s", seed, got, want)
 		}
@@ -100,7 +104,7 @@ func TestRecordsOfMachinesAreChecked(t *testing.T) {
 		`[]`: false,
 	} {
 		g := compile.New(compile.Options{})
-		m := New(g)
+		m := New(tablesOf(g))
 		m.take("etcd/main", []shared.Change{{ID: shared.ID{Writer: "w", Name: "machine/x"}, Value: []byte(text), Revision: 1}})
 		if got := held(g) != "[]"; got != right {
 			t.Errorf("%s is in force: %v, want %v", text, got, right)
@@ -112,7 +116,7 @@ func TestRecordsOfMachinesAreChecked(t *testing.T) {
 // that others share are not shared again.
 func TestOwnRecords(t *testing.T) {
 	g := compile.New(compile.Options{})
-	m := New(g)
+	m := New(tablesOf(g))
 	turn := func() []string {
 		g.Store.Settle()
 		m.Follow()

@@ -3,11 +3,14 @@ package secure
 import (
 	"context"
 
-	"fairway/internal/compile"
 	"fairway/internal/envoy"
 	"fairway/internal/identity"
 	"fairway/internal/mesh"
+	"fairway/internal/table"
 )
+
+// Bundles is the input of the roots that agents are sent.
+type Bundles = *table.Input[mesh.ResourceKey, *envoy.Encoded]
 
 // bundleKey returns the key of the only bundle of roots, on the shelf that every proxy sees.
 func bundleKey() mesh.ResourceKey {
@@ -21,17 +24,17 @@ func (s *Server) bundle() *envoy.Encoded {
 
 // PublishRoots stages the roots of the mesh at once, before the first client is served. So an agent that reconnects with the same
 // roots is sent nothing.
-func (s *Server) PublishRoots(g *compile.Graph) {
+func (s *Server) PublishRoots(in Bundles) {
 	if s != nil && s.ca != nil {
-		g.In.Bundles.Set(bundleKey(), s.bundle())
+		in.Set(bundleKey(), s.bundle())
 	}
 }
 
 // followRoots publishes the roots again whenever roots or CRLs change, and ends streams that are no longer trusted, until ctx ends.
-func (s *Server) followRoots(ctx context.Context, g *compile.Graph) error {
+func (s *Server) followRoots(ctx context.Context, in Bundles) error {
 	for {
 		changed, now := s.ca.Changed(), s.bundle()
-		g.In.Bundles.Set(bundleKey(), now)
+		in.Set(bundleKey(), now)
 		s.leases.Check(ctx, s.callers)
 		select {
 		case <-changed:

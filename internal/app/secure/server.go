@@ -21,7 +21,6 @@ import (
 
 	"fairway/internal/app/lease"
 	"fairway/internal/app/proof"
-	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/identity"
@@ -261,13 +260,13 @@ func (s *Server) Close() {
 
 // Run serves until stop, the authority until ctx ends. Certificates are given out at once: agents need them before they
 // can ask for anything else.
-func (s *Server) Run(ctx context.Context, g *compile.Graph, start func(string, func() error)) {
+func (s *Server) Run(ctx context.Context, in Bundles, start func(string, func() error)) {
 	if s == nil {
 		return
 	}
 	if s.ca != nil {
 		start("certificate authority", func() error { return s.ca.Run(ctx) })
-		start("roots", func() error { return s.followRoots(ctx, g) })
+		start("roots", func() error { return s.followRoots(ctx, in) })
 	}
 	start("secure xds", func() error {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {

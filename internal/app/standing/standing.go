@@ -12,9 +12,15 @@ import (
 	"fairway/internal/source/shards"
 )
 
+// Problems lists and counts the problems in the rows.
+type Problems interface {
+	Problems() []mesh.Problem
+	Counts() compile.Counts
+}
+
 // Standing knows the present problems and waits. All fields are required, and any goroutine may call its methods.
 type Standing struct {
-	Graph   *compile.Graph
+	Graph   Problems
 	Door    *door.Door
 	Sources *shards.Set
 	// StaleError is how long a source may be out of date until that is an error; until then it is a warning.

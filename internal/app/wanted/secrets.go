@@ -1,7 +1,7 @@
 package wanted
 
 import (
-	"fairway/internal/compile"
+	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/table"
 )
@@ -13,9 +13,9 @@ type Reader interface {
 }
 
 // Secrets passes on the turn's changes of wanted Secrets and ConfigMaps.
-func Secrets(g *compile.Graph, r Reader) {
+func Secrets(of *table.Table[secret.Key, struct{}], r Reader) {
 	var more, less []config.Key
-	for c := range table.Changes(g.WantedSecrets) {
+	for c := range table.Changes(of) {
 		k := c.Key.Object()
 		if c.Has {
 			more = append(more, k)
