@@ -147,7 +147,7 @@ func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 		errs = append(errs, fmt.Errorf("statusPort: %w", err))
 	}
 	if p := c.GetConfigPath(); p != "" && (plain(p) != nil || strings.ContainsAny(p, ":,") || path.Join("/", p) == "/") {
-		errs = append(errs, fmt.Errorf("configPath: %s is no folder of the proxy's: write it as ./etc/istio/proxy", quoted(p)))
+		errs = append(errs, fmt.Errorf("configPath: %s is not a folder of the proxy's: write it as ./etc/istio/proxy", quoted(p)))
 	}
 	if len(c.GetProxyMetadata()) > mostMetadata {
 		errs = append(errs, fmt.Errorf("proxyMetadata: %d variables of at most %d", len(c.GetProxyMetadata()), mostMetadata))
@@ -155,7 +155,7 @@ func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.GetProxyMetadata())) {
 		if len(key) > 256 || !variableName.MatchString(key) {
-			errs = append(errs, fmt.Errorf("proxyMetadata: %s is no name of a variable", quoted(key)))
+			errs = append(errs, fmt.Errorf("proxyMetadata: %s is not a name of a variable", quoted(key)))
 		}
 		if value := c.GetProxyMetadata()[key]; len(value) > longestMetadata {
 			errs = append(errs, fmt.Errorf("proxyMetadata: %s has %d bytes of at most %d", key, len(value), longestMetadata))

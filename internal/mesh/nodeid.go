@@ -172,7 +172,7 @@ func parseNodeIP(s string, md map[string]any) (string, error) {
 	}
 	addr, err := netip.ParseAddr(strings.TrimSpace(s))
 	if err != nil {
-		return "", fmt.Errorf("%w: address %q is no IP address", ErrNode, s)
+		return "", fmt.Errorf("%w: address %q is not an IP address", ErrNode, s)
 	}
 	return addr.String(), nil
 }
@@ -197,7 +197,7 @@ func splitNodeName(id, said string) (name, namespace string, err error) {
 			said,
 		)
 	case len(namespace) > maxNamespace || strings.ContainsFunc(namespace, notOfName):
-		return "", "", fmt.Errorf("%w: %q is no namespace: want letters, digits, '-' and '_', at most %d", ErrNode, namespace, maxNamespace)
+		return "", "", fmt.Errorf("%w: %q is not a namespace: want at most %d letters, digits, '-' and '_'", ErrNode, namespace, maxNamespace)
 	}
 	return name, namespace, nil
 }

@@ -68,7 +68,7 @@ func checkEscapes(re string) error {
 	}
 }
 
-// categories are the Unicode classes of RE2 that are no scripts.
+// categories are the Unicode classes of RE2 that are not scripts.
 var categories = strings.Fields("Any C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs")
 
 // youngScripts are scripts that came with Unicode 16 and later, which the RE2 of an Envoy may not know.

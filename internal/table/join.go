@@ -33,7 +33,7 @@ func (b Both[L, R]) Row() []string { return []string{text(b.Left), text(b.Right)
 // joined is a table of the pairs of rows of two tables that have a term in common.
 type joined struct {
 	core
-	terms       core // its rows are hubs; it is no table of the store
+	terms       core // its rows are hubs; it is not a table of the store
 	left, right terms
 	met         map[meeting]bool // of the turn in progress: pairs that may have changed, and whether they have a common term
 	// pair returns the cell of a pair and the value to put there. If the pair has no row yet, the cell is one for admit. If the two do

@@ -90,7 +90,7 @@ func checkLabels(c *rule.Check, at *report.Path, labels map[string]string) {
 }
 
 // GatewayName resolves a gateway's name as a rule of a namespace writes it (VirtualService.gateways): "namespace/name", "./name" or "name",
-// or one of the old forms "name.namespace" and "name.namespace.svc.cluster.local". "mesh" is no gateway's name.
+// or one of the old forms "name.namespace" and "name.namespace.svc.cluster.local". "mesh" is not a gateway's name.
 func GatewayName(namespace, written string) (home, name string) {
 	home, name, qualified := strings.Cut(written, "/")
 	switch {

@@ -39,7 +39,7 @@ func regexMatcher(re string) *matcherv3.RegexMatcher { return &matcherv3.RegexMa
 // regex reports whether Envoy's engine, RE2, can compile re. See [mesh.CheckRegex].
 func (b *Builder) regex(field, re string) bool {
 	if err := mesh.CheckRegex(re); err != nil {
-		b.problem(mesh.Error, code.BadRegex, field, fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err),
+		b.problem(mesh.Error, code.BadRegex, field, fmt.Sprintf("%s is not an RE2 regular expression: %v", quote(re), err),
 			"see https://github.com/google/re2/wiki/Syntax; what uses it is left out")
 		return false
 	}

@@ -56,7 +56,7 @@ func (c Condition) check(k key, e *entry) error {
 	return nil
 }
 
-// checkName returns an error if a word of a path is no name.
+// checkName returns an error if a word of a path is not a name.
 func checkName(what, name string) error {
 	if name == "" || len(name) > 253 || !printable.Is(name, 253) || slices.Contains([]byte(name), '/') || name == "." || name == ".." {
 		return refuse(http.StatusBadRequest, "%s: %s is not valid; want letters, digits, '-' and '.', at most 253", what, quoted(name))
@@ -126,7 +126,7 @@ func (s *Source) checkObject(k key, text []byte) (change, error) {
 		k = key{string(object.Kind), object.Namespace, object.Name}
 	}
 	if !slices.Contains(config.Kinds(), config.Kind(k.kind)) {
-		return change{}, refuse(http.StatusUnprocessableEntity, "%s is no kind that is taken here; want one of Istio's: %v",
+		return change{}, refuse(http.StatusUnprocessableEntity, "%s is not a kind that is taken here; want one of Istio's: %v",
 			quoted(k.kind), config.Kinds())
 	}
 	for _, err := range []error{checkName("namespace", k.namespace), checkName("name", k.name)} {

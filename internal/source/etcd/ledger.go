@@ -23,7 +23,7 @@ import (
 
 // entry is one key.
 type entry struct {
-	key      config.Key // zero: the key is no object's
+	key      config.Key // zero: the key is not an object's
 	odd      string     // why it is none's; empty: it is one's
 	modified int64      // revisions of etcd
 	created  int64
@@ -48,7 +48,7 @@ type ledger struct {
 	short   int // entries with a newest value that there was no room for
 	handed  map[string]*config.Object
 	touched map[string][]mesh.Problem // keys that may have changed, and their problems
-	odd     int                       // keys that are no object's
+	odd     int                       // keys that are not object's
 	lost    int                       // entries that are
 }
 
@@ -257,10 +257,10 @@ func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	return shard, problems
 }
 
-// mostOdd is how many keys that are no object's are reported one by one.
+// mostOdd is how many keys that are not object's are reported one by one.
 const mostOdd = 100
 
-// oddKeys returns the problems of keys that are no object's, the first by name.
+// oddKeys returns the problems of keys that are not object's, the first by name.
 func (l *ledger) oddKeys() []mesh.Problem {
 	if l.odd == 0 {
 		return nil
@@ -276,14 +276,14 @@ func (l *ledger) oddKeys() []mesh.Problem {
 	for _, at := range keys[:min(len(keys), mostOdd)] {
 		shown := printable.Text(strings.TrimPrefix(at, l.layout.Root()), printable.Short)
 		p := l.problem(config.Key{Kind: "file"}, at, code.BadName, mesh.Error,
-			fmt.Sprintf("key %q below %s is no object's: %s", shown, l.layout.Root(), l.entries[at].odd),
+			fmt.Sprintf("key %q below %s is not an object's: %s", shown, l.layout.Root(), l.entries[at].odd),
 			"write objects with pilotctl apply, and delete the key with etcdctl del")
 		p.Object.File = l.name + ":" + l.layout.Root() // one place for all, whatever they are
 		out = append(out, p)
 	}
 	if more := len(keys) - mostOdd; more > 0 {
 		p := l.problem(config.Key{Kind: "file"}, l.layout.Root(), code.TooManyProblems, mesh.Error,
-			fmt.Sprintf("and %d more keys that are no objects'", more), "")
+			fmt.Sprintf("and %d more keys that are not objects'", more), "")
 		out = append(out, p)
 	}
 	return out

@@ -63,7 +63,7 @@ func TestStreamReadsJSON(t *testing.T) {
 	}
 }
 
-// Text that is no JSON, or breaks off, is an error and never a part of the value.
+// Text that is not JSON, or breaks off, is an error and never a part of the value.
 func TestStreamOfBrokenJSON(t *testing.T) {
 	for _, text := range []string{
 		``, `{`, `[`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `[1`, `[1,`, `[1,]`, `{,}`, `[,]`, `{"a" 1}`, `[1 2]`, `"abc`, `["\`,
