@@ -62,63 +62,6 @@ func tokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// headerValue reports whether Envoy accepts v as a header's value: no control characters, and percent signs only as its formatter reads
-// them (doubled, or around a command: %REQ(x)%).
-func headerValue(v string) bool {
-	for i := range len(v) {
-		if v[i] == 0 || v[i] == '\n' || v[i] == '\r' {
-			return false
-		}
-	}
-	return len(v) <= 16384 && formatted(v)
-}
-
-// formatted walks the commands of a format string (Envoy: Access logging, command operators).
-func formatted(v string) bool {
-	for n := 0; n <= maxCommands; n++ {
-		i := strings.IndexByte(v, '%')
-		if i < 0 {
-			return true
-		}
-		v = v[i+1:]
-		if strings.HasPrefix(v, "%") {
-			v = v[1:]
-			n--
-			continue
-		}
-		rest, ok := command(v)
-		if !ok {
-			return false
-		}
-		v = rest
-	}
-	return false
-}
-
-// command parses NAME, NAME(args) and :length up to the closing percent sign.
-func command(v string) (rest string, ok bool) {
-	n := commandName(v)
-	name := v[:n]
-	v = v[n:]
-	if !allowedCommand(name, strings.HasPrefix(v, "(")) {
-		return "", false
-	}
-	if strings.HasPrefix(v, "(") {
-		end := strings.IndexByte(v, ')')
-		if end < 0 || !argument(name, v[1:end]) {
-			return "", false
-		}
-		v = v[end+1:]
-	}
-	if digits, found := strings.CutPrefix(v, ":"); found {
-		v = strings.TrimLeft(digits, "0123456789")
-		if n := len(digits) - len(v); n == 0 || n > maxDigits {
-			return "", false
-		}
-	}
-	return strings.CutPrefix(v, "%")
-}
-
 // text reports whether a rewritten path or host may be in a request: Envoy's messages refuse NUL and line ends.
 func text(s string) bool { return !strings.ContainsAny(s, "\x00\r\n") }
 
