@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
+	"fairway/internal/mesh/regex"
 )
 
 // stringMatcher translates a StringMatch. Nil means "any value": no condition, an empty prefix, or a regex that matches everything.
@@ -36,9 +37,9 @@ func (b *Builder) stringMatcher(field string, m *networking.StringMatch) (*match
 
 func regexMatcher(re string) *matcherv3.RegexMatcher { return &matcherv3.RegexMatcher{Regex: re} }
 
-// regex reports whether Envoy's engine, RE2, can compile re. See [mesh.CheckRegex].
+// regex reports whether Envoy's engine, RE2, can compile re. See [regex.Check].
 func (b *Builder) regex(field, re string) bool {
-	if err := mesh.CheckRegex(re); err != nil {
+	if err := regex.Check(re); err != nil {
 		b.problem(mesh.Error, code.BadRegex, field, fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err),
 			"see https://github.com/google/re2/wiki/Syntax; what uses it is left out")
 		return false
