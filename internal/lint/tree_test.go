@@ -62,6 +62,9 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// Messages between Envoy and the control plane as bytes, and resources on disk: neither knows sessions.
+	"agent/relay/wire":  {},
+	"agent/relay/cache": {"agent/relay/wire", "disk"},
 	// Limits on what one source may keep and read: it knows no source.
 	"source/budget": {"mesh"},
 	// Objects in etcd; store knows their keys.
