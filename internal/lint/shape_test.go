@@ -27,7 +27,6 @@ var largeRooms = map[string]int{
 	"internal/envoy/route":     2506,
 	"internal/inject":          3101,
 	"internal/mesh":            2597,
-	"internal/source/api":      2678,
 	"internal/source/kube":     3881,
 	"internal/table":           3800,
 }

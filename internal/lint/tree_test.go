@@ -71,6 +71,8 @@ var arrows = map[string][]string{
 	"source/etcd": {"config", "disk", "mesh", "printable", "reading", "servers", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
+	// Stored services and objects, and their journal: it knows no HTTP.
+	"source/api/book": {"disk", "identity/safefile"},
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
