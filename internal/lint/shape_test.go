@@ -23,9 +23,7 @@ const mostOfRoom = 2500
 
 // largeRooms are rooms that have more, and how many. The numbers may only fall.
 var largeRooms = map[string]int{
-	"internal/agent/relay": 2648,
 	"internal/inject":      3101,
-	"internal/source/api":  2678,
 	"internal/source/kube": 3881,
 	"internal/table":       3800,
 }

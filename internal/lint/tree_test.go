@@ -62,12 +62,17 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// Messages between Envoy and the control plane as bytes, and resources on disk: neither knows sessions.
+	"agent/relay/wire":  {},
+	"agent/relay/cache": {"agent/relay/wire", "disk"},
 	// Limits on what one source may keep and read: it knows no source.
 	"source/budget": {"mesh"},
 	// Objects in etcd; store knows their keys.
 	"source/etcd": {"config", "disk", "mesh", "printable", "reading", "servers", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
+	// Stored services and objects, and their journal: it knows no HTTP.
+	"source/api/book": {"disk", "identity/safefile"},
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"fairway/internal/agent/relay/wire"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -28,7 +29,7 @@ func TestForDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := decodeResponse(raw)
+	r, err := wire.DecodeResponse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestForDisk(t *testing.T) {
 	if !proto.Equal(&got, want) || bytes.Contains(kept, []byte("secret")) {
 		t.Errorf("on disk stands\n%v\nwant\n%v", &got, want)
 	}
-	if len(items.items) != 3 || items.items[0].version != "7" || items.items[1].version != "" || len(items.removed) != 1 {
+	if len(items.Items) != 3 || items.Items[0].Version != "7" || items.Items[1].Version != "" || len(items.Removed) != 1 {
 		t.Errorf("it is known as %+v", items)
 	}
 	own.Keep = func(body []byte) []byte { return body }

@@ -26,5 +26,7 @@
 //  5. The agent's own resources come to it once, on whichever Envoy's stream; its last report of each type is sent
 //     on each new upstream stream.
 //
+// Two rooms are below it: wire reads and writes the messages as bytes, cache is the file on disk.
+//
 // It must not know what the resources mean: it sees types, names, versions and bytes.
 package relay

@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"fairway/internal/agent/relay/cache"
+	"fairway/internal/agent/relay/wire"
 	"maps"
 	"slices"
 )
@@ -25,9 +27,9 @@ type interest struct {
 type flight struct {
 	nonce   string // that Envoy sees
 	from    uint64 // number of the upstream stream; 0: the cache
-	items   []versioned
+	items   []wire.Versioned
 	removed []string
-	batch   batchID // in the cache
+	batch   cache.BatchID // in the cache
 }
 
 func newInterest(typ string) *interest {
@@ -40,13 +42,13 @@ func (t *interest) wants(name string) bool {
 }
 
 // begin applies the first request of a stream.
-func (t *interest) begin(r request) {
-	t.wildcard = len(r.subscribe) == 0
-	t.subscribe(r.subscribe)
-	for _, v := range r.initial {
-		t.known[v.name] = v.version
+func (t *interest) begin(r wire.Request) {
+	t.wildcard = len(r.Subscribe) == 0
+	t.subscribe(r.Subscribe)
+	for _, v := range r.Initial {
+		t.known[v.Name] = v.Version
 	}
-	t.unsubscribe(r.unsubscribe)
+	t.unsubscribe(r.Unsubscribe)
 }
 
 // subscribe adds names. Envoy may have forgotten what it held of a name that it subscribes to again.
@@ -102,8 +104,8 @@ func (t *interest) ack(at int) []*flight {
 	t.flights = slices.Clone(t.flights[at+1:])
 	for _, f := range taken {
 		for _, v := range f.items {
-			if t.wants(v.name) {
-				t.known[v.name] = v.version
+			if t.wants(v.Name) {
+				t.known[v.Name] = v.Version
 			}
 		}
 		for _, name := range f.removed {
@@ -122,47 +124,47 @@ func (t *interest) nack(at int) *flight {
 	f := t.flights[at]
 	t.flights = slices.Delete(t.flights, at, at+1)
 	for _, v := range f.items {
-		if t.wants(v.name) {
-			t.known[v.name] = ""
+		if t.wants(v.Name) {
+			t.known[v.Name] = ""
 		}
 	}
 	return f
 }
 
 // firstRequest returns the first request about the type on an upstream stream; false if Envoy subscribes to nothing of the type.
-func (t *interest) firstRequest() (request, bool) {
-	r := request{typ: t.typ}
+func (t *interest) firstRequest() (wire.Request, bool) {
+	r := wire.Request{Type: t.typ}
 	if !t.wildcard && len(t.names) == 0 {
 		return r, false // without names it would be a wildcard
 	}
 	if t.wildcard && !t.legacy {
-		r.subscribe = append(r.subscribe, "*")
+		r.Subscribe = append(r.Subscribe, "*")
 	}
-	r.subscribe = append(r.subscribe, slices.Sorted(maps.Keys(t.names))...)
-	r.initial = t.holds()
+	r.Subscribe = append(r.Subscribe, slices.Sorted(maps.Keys(t.names))...)
+	r.Initial = t.holds()
 	return r, true
 }
 
 // holds returns what Envoy will have once it has read all that is on its way to it. A resource that it may still refuse has no
 // version, so that it is sent again: a cluster that was not acknowledged may wait for endpoints that come only after the cluster.
 // Resources from the cache were acknowledged before.
-func (t *interest) holds() []versioned {
+func (t *interest) holds() []wire.Versioned {
 	now := maps.Clone(t.known)
 	for _, f := range t.flights {
 		for _, v := range f.items {
 			if f.from != 0 {
-				v.version = ""
+				v.Version = ""
 			}
-			now[v.name] = v.version
+			now[v.Name] = v.Version
 		}
 		for _, name := range f.removed {
 			delete(now, name)
 		}
 	}
-	var out []versioned
+	var out []wire.Versioned
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if version := now[name]; version != absent && t.wants(name) {
-			out = append(out, versioned{name, version})
+			out = append(out, wire.Versioned{Name: name, Version: version})
 		}
 	}
 	return out

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fairway/internal/agent/relay/cache"
+	"fairway/internal/agent/relay/wire"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +15,6 @@ import (
 
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -58,7 +59,7 @@ type own struct {
 	types   []*ownType // in order of subscription
 	reports []*ownReport
 	session *session // that sent the subscriptions last; only responses on its upstream stream count
-	cache   *cache
+	cache   *cache.Cache
 }
 
 type ownType struct {
@@ -68,7 +69,7 @@ type ownType struct {
 
 type ownReport struct {
 	typ    string
-	raw    request
+	raw    wire.Request
 	serial uint64 // rises with each report
 }
 
@@ -82,30 +83,30 @@ func (r *Relay) Subscribe(s Subscription) {
 
 // Report sends a report to the control plane, in place of an earlier one of the same type.
 func (r *Relay) Report(report Report) error {
-	raw := request{typ: report.Type, subscribe: slices.Clone(report.Names)}
+	raw := wire.Request{Type: report.Type, Subscribe: slices.Clone(report.Names)}
 	if report.Failure != nil {
 		var err error
-		if raw.failure, err = proto.Marshal(report.Failure); err != nil {
+		if raw.Failure, err = proto.Marshal(report.Failure); err != nil {
 			return fmt.Errorf("encode the report: %w", err)
 		}
-		raw.failed = true
+		raw.Failed = true
 	}
 	r.own.send(raw)
 	r.wakeSessions()
 	return nil
 }
 
-func (o *own) send(raw request) {
+func (o *own) send(raw wire.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, known := range o.reports {
-		if known.typ == raw.typ {
+		if known.typ == raw.Type {
 			known.raw = raw
 			known.serial++
 			return
 		}
 	}
-	o.reports = append(o.reports, &ownReport{raw.typ, raw, 1})
+	o.reports = append(o.reports, &ownReport{raw.Type, raw, 1})
 }
 
 // isEmpty reports whether there are neither subscriptions nor reports.
@@ -129,20 +130,20 @@ func (r *Relay) openOwn() {
 	if r.o.CacheDir == "" || r.o.Node == nil || len(r.own.types) == 0 {
 		return
 	}
-	path, node := filepath.Join(r.o.CacheDir, ownCache), hashNode(r.o.Node())
+	path, node := filepath.Join(r.o.CacheDir, ownCache), wire.HashNode(r.o.Node())
 	_ = os.Remove(path + ".tidy") // of an agent that was killed
-	c, err := openCache(r.o.Files, path, r.o.CacheLimit, r.o.Log)
+	c, err := cache.Open(r.o.Files, path, r.o.CacheLimit, r.o.Log)
 	switch {
 	case err == nil, errors.Is(err, os.ErrNotExist):
-	case errors.Is(err, errNoCache):
+	case errors.Is(err, cache.ErrNotCache):
 		r.o.Log.Warn("what an earlier agent kept for itself is of no use", "error", err)
 	default: // it may be readable another time
 		r.o.Log.Error("what an earlier agent kept for itself cannot be read: it stays as it is, and nothing is added to it", "error", err)
 		return
 	}
-	if !c.usable(node) {
-		c.close()
-		if c, err = createCache(r.o.Files, path, node, r.o.CacheLimit, r.o.Log); err != nil {
+	if !c.UsableBy(node) {
+		c.Close()
+		if c, err = cache.Create(r.o.Files, path, node, r.o.CacheLimit, r.o.Log); err != nil {
 			r.o.Log.Error("the agent keeps nothing for itself: one that starts while the control plane is away will have to wait for it",
 				"error", err)
 			return
@@ -156,20 +157,20 @@ func (r *Relay) openOwn() {
 
 // loadKept gives a type the resources that are kept for it.
 func (o *own) loadKept(t *ownType) {
-	versions, ok := o.cache.versions(t.Type)
+	versions, ok := o.cache.Versions(t.Type)
 	if !ok {
 		return
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(versions)), func(name string) bool { return !t.wants(name) })
 	for first := true; first || len(names) > 0; first = false { // an empty set is given too
-		bodies, items, took, err := o.cache.read(t.Type, names, chunk)
+		bodies, items, took, err := o.cache.Read(t.Type, names)
 		if err != nil {
 			return // the next read reports it
 		}
 		names = names[took:]
 		u := Update{Kept: true}
 		for i, v := range items {
-			u.Changed = append(u.Changed, Resource{v.name, v.version, bodyOf(bodies[i])})
+			u.Changed = append(u.Changed, Resource{v.Name, v.Version, wire.Body(bodies[i])})
 		}
 		if (len(items) > 0 || len(versions) == 0) && t.Take(u) == nil {
 			t.note(u)
@@ -190,10 +191,10 @@ func (t *ownType) note(u Update) {
 }
 
 // firstRequest returns the first request about the type on a stream. A subscription without names is to all resources.
-func (t *ownType) firstRequest() request {
-	r := request{typ: t.Type, subscribe: t.Names}
+func (t *ownType) firstRequest() wire.Request {
+	r := wire.Request{Type: t.Type, Subscribe: t.Names}
 	for _, name := range slices.Sorted(maps.Keys(t.known)) {
-		r.initial = append(r.initial, versioned{name, t.known[name]})
+		r.Initial = append(r.Initial, wire.Versioned{Name: name, Version: t.known[name]})
 	}
 	return r
 }
@@ -247,87 +248,54 @@ func (s *session) sendOwnRequests() (stale bool) {
 
 // takeOwn gives a response to the agent itself. A response on a stream that another one has replaced is only acknowledged: the
 // other one brings it too.
-func (s *session) takeOwn(t *ownType, raw []byte, r response) {
-	answer := request{typ: r.typ, nonce: r.nonce}
+func (s *session) takeOwn(t *ownType, raw []byte, r wire.Response) {
+	answer := wire.Request{Type: r.Type, Nonce: r.Nonce}
 	if err := s.relay.own.take(s, t, raw, r); err != nil {
-		s.relay.countRefused(r.typ)
-		s.relay.o.Log.Error("the agent refuses what the control plane sends", "type", r.typ, "error", err)
-		answer.failed = true
+		s.relay.countRefused(r.Type)
+		s.relay.o.Log.Error("the agent refuses what the control plane sends", "type", r.Type, "error", err)
+		answer.Failed = true
 		// one number, one string: it cannot fail
-		answer.failure, _ = proto.Marshal(&statuspb.Status{Code: int32(codes.InvalidArgument), Message: err.Error()})
+		answer.Failure, _ = proto.Marshal(&statuspb.Status{Code: int32(codes.InvalidArgument), Message: err.Error()})
 	}
 	s.send(answer)
 }
 
 // take passes a response to the handler.
-func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
+func (o *own) take(s *session, t *ownType, raw []byte, r wire.Response) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.session != s {
 		return nil
 	}
-	u := Update{Removed: r.removed}
-	for _, i := range r.items {
-		u.Changed = append(u.Changed, Resource{i.name, i.version, bodyOf(raw[i.at : i.at+i.size])})
+	u := Update{Removed: r.Removed}
+	for _, i := range r.Items {
+		u.Changed = append(u.Changed, Resource{i.Name, i.Version, wire.Body(raw[i.At : i.At+i.Size])})
 	}
 	disk, said := t.forDisk(raw, r)
-	kept := o.cache.add(0, disk, said)
+	kept := o.cache.Add(0, disk, said)
 	if err := t.Take(u); err != nil {
-		o.cache.abort(kept)
+		o.cache.Abort(kept)
 		return err
 	}
-	o.cache.commit(kept)
+	o.cache.Commit(kept)
 	t.note(u)
 	return nil
 }
 
 // forDisk returns a response as it may be on disk. A resource that is there only in part has no version, so that it is sent again.
-func (t *ownType) forDisk(raw []byte, r response) ([]byte, response) {
+func (t *ownType) forDisk(raw []byte, r wire.Response) ([]byte, wire.Response) {
 	if t.Keep == nil {
 		return raw, r
 	}
 	parts := map[int][]byte{} // by the position of the Resource
-	for _, i := range r.items {
-		body := bodyOf(raw[i.at : i.at+i.size])
+	for _, i := range r.Items {
+		body := wire.Body(raw[i.At : i.At+i.Size])
 		if part := t.Keep(body); !bytes.Equal(part, body) {
-			packed := appendField(appendField(nil, anyType, t.Type), anyValue, part)
-			parts[i.at] = appendField(appendField(nil, resourceBody, packed), resourceName, i.name)
+			parts[i.At] = wire.EncodeResource(t.Type, wire.Versioned{Name: i.Name}, part)
 		}
 	}
 	if len(parts) == 0 {
 		return raw, r
 	}
-	var out []byte
-	_ = fields(raw, func(num protowire.Number, at int, value []byte) error { // it was read once already
-		if part, is := parts[at]; is {
-			value = part
-		}
-		out = appendField(out, num, value)
-		return nil
-	})
-	r, _ = decodeResponse(out)
-	return out, r
-}
-
-// Field numbers of envoy.service.discovery.v3.Resource and of google.protobuf.Any.
-const (
-	resourceBody protowire.Number = 2
-	anyType      protowire.Number = 1
-	anyValue     protowire.Number = 2
-)
-
-// bodyOf returns the message within an encoded Resource; nil if there is none.
-func bodyOf(raw []byte) (body []byte) {
-	_ = fields(raw, func(num protowire.Number, _ int, value []byte) error { // it was read once already
-		if num != resourceBody {
-			return nil
-		}
-		return fields(value, func(num protowire.Number, _ int, value []byte) error {
-			if num == anyValue {
-				body = value
-			}
-			return nil
-		})
-	})
-	return body
+	return wire.ReplaceResources(raw, parts)
 }

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
 
+	"fairway/internal/agent/relay/cache"
+	"fairway/internal/agent/relay/wire"
 	"fairway/internal/agent/socket"
 	"fairway/internal/agent/token"
 	"fairway/internal/disk"
@@ -77,11 +79,11 @@ type Relay struct {
 	own   own
 	woken chan struct{} // holds a token when keepOwnSession has to check
 
-	mu         sync.Mutex // guards the rest; may be taken while own.mu is held
-	current    *cache     // that a starting Envoy is served from
-	made       int        // caches, for their names
-	sessions   []*session // of Envoys, oldest first
-	ownSession *session   // without one; nil: none
+	mu         sync.Mutex   // guards the rest; may be taken while own.mu is held
+	current    *cache.Cache // that a starting Envoy is served from
+	made       int          // caches, for their names
+	sessions   []*session   // of Envoys, oldest first
+	ownSession *session     // without one; nil: none
 	counts     counts
 }
 
@@ -118,7 +120,7 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 	server := grpc.NewServer(
 		append(
 			r.o.Token.Options(),
-			grpc.ForceServerCodecV2(codec{}),
+			grpc.ForceServerCodecV2(wire.Codec{}),
 			grpc.MaxRecvMsgSize(math.MaxInt32),
 			grpc.MaxSendMsgSize(math.MaxInt32),
 			// Envoy pings every 30 seconds.
@@ -154,9 +156,9 @@ func (r *Relay) dialOptions() []grpc.DialOption {
 	}
 }
 
-func (r *Relay) handle(_ any, wire grpc.ServerStream) error {
-	d := &downstream{in: make(chan message), out: make(chan message), failed: make(chan error, 1)}
-	return d.run(wire, r.newSession(d).run)
+func (r *Relay) handle(_ any, stream grpc.ServerStream) error {
+	d := &downstream{in: make(chan wire.Message), out: make(chan wire.Message), failed: make(chan error, 1)}
+	return d.run(stream, r.newSession(d).run)
 }
 
 // backoff returns the wait after a number of attempts that brought nothing: random, so that a fleet does not come back all at once.
@@ -184,7 +186,7 @@ func (r *Relay) openCache() {
 			_ = os.Remove(path)
 		}
 	}
-	c, err := openCache(r.o.Files, filepath.Join(r.o.CacheDir, cacheFile), r.o.CacheLimit, r.o.Log)
+	c, err := cache.Open(r.o.Files, filepath.Join(r.o.CacheDir, cacheFile), r.o.CacheLimit, r.o.Log)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			r.o.Log.Warn("the cache of an earlier agent is of no use", "error", err)
@@ -197,34 +199,34 @@ func (r *Relay) openCache() {
 func (r *Relay) closeCache() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current.close()
-	r.own.cache.close()
+	r.current.Close()
+	r.own.cache.Close()
 }
 
 // cacheFor returns the cache to serve a starting node from; nil: there is none.
-func (r *Relay) cacheFor(node []byte) *cache {
+func (r *Relay) cacheFor(node []byte) *cache.Cache {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.current.usable(hashNode(node)) {
+	if !r.current.UsableBy(wire.HashNode(node)) {
 		return nil
 	}
 	return r.current
 }
 
-func (r *Relay) isCurrent(c *cache) bool {
+func (r *Relay) isCurrent(c *cache.Cache) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current == c
 }
 
 // take makes a session the writer of a cache. Only the youngest session may write to the current one.
-func (r *Relay) take(c *cache, s *session) writer {
+func (r *Relay) take(c *cache.Cache, s *session) cache.Writer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c == r.current && s != r.youngest() {
 		return 0
 	}
-	return c.take()
+	return c.Take()
 }
 
 // youngest returns the session of the Envoy that came last; nil: there is none. The caller holds mu.
@@ -241,15 +243,8 @@ func (r *Relay) isYoungest(s *session) bool {
 	return r.youngest() == s
 }
 
-// markUpToDate notes that an Envoy of this agent holds what the cache does.
-func (r *Relay) markUpToDate(c *cache) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.upToDate = true
-}
-
 // newCache makes a cache that serves no Envoy until it is the current one; nil if nothing is kept.
-func (r *Relay) newCache(node []byte) *cache {
+func (r *Relay) newCache(node []byte) *cache.Cache {
 	if r.o.CacheDir == "" {
 		return nil
 	}
@@ -257,13 +252,13 @@ func (r *Relay) newCache(node []byte) *cache {
 	r.made++
 	path := filepath.Join(r.o.CacheDir, fmt.Sprintf("%s.%d.new", cacheFile, r.made))
 	r.mu.Unlock()
-	c, err := createCache(r.o.Files, path, hashNode(node), r.o.CacheLimit, r.o.Log)
+	c, err := cache.Create(r.o.Files, path, wire.HashNode(node), r.o.CacheLimit, r.o.Log)
 	if err != nil {
 		r.o.Log.Error("no cache of configuration: an Envoy that starts while the control plane is away will have to wait for it",
 			"error", err)
 		return nil
 	}
-	c.upToDate = true
+	c.MarkUpToDate()
 	return c
 }
 
@@ -276,10 +271,10 @@ func (r *Relay) makeCurrent(s *session) {
 		return
 	}
 	c := s.cache
-	r.current.take()  // a session that wrote to it takes over if it becomes the youngest again
-	r.current.close() // from here on no session writes to its file, or removes it
+	r.current.Take()  // a session that wrote to it takes over if it becomes the youngest again
+	r.current.Close() // from here on no session writes to its file, or removes it
 	r.current = nil
-	if err := c.moveTo(filepath.Join(r.o.CacheDir, cacheFile)); err != nil {
+	if err := c.MoveTo(filepath.Join(r.o.CacheDir, cacheFile)); err != nil {
 		r.o.Log.Error("the cache of configuration is not kept", "error", err)
 		return
 	}
@@ -307,6 +302,6 @@ func (r *Relay) removeSession(s *session) {
 		}
 	}
 	if s.cache != nil && s.cache != r.current {
-		s.cache.discard()
+		s.cache.Discard()
 	}
 }

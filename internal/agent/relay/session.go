@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"maps"
@@ -13,10 +12,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 
+	"fairway/internal/agent/relay/cache"
+	"fairway/internal/agent/relay/wire"
 	"fairway/internal/xdstype"
 )
 
@@ -37,15 +35,15 @@ type session struct {
 	types map[string]*interest
 	order []*interest // in the order of Envoy's first requests
 
-	toDown []message
-	toUp   []message
+	toDown []wire.Message
+	toUp   []wire.Message
 
-	cache   *cache // nil: nothing is kept
-	writer  writer // as which it writes to the cache
-	serve   bool   // Envoy's first requests are answered from the cache
-	earlier *cache // what an earlier agent left, in case the control plane does not answer
-	nonces  uint64 // of answers from the cache
-	fails   int    // upstream streams in a row that brought nothing
+	cache   *cache.Cache // nil: nothing is kept
+	writer  cache.Writer // as which it writes to the cache
+	serve   bool         // Envoy's first requests are answered from the cache
+	earlier *cache.Cache // what an earlier agent left, in case the control plane does not answer
+	nonces  uint64       // of answers from the cache
+	fails   int          // upstream streams in a row that brought nothing
 
 	ownSent ownSent       // for the agent itself
 	woken   chan struct{} // holds a token when the session has to check it
@@ -95,9 +93,9 @@ func (s *session) end() {
 // step does one thing. Upstream is read only while nothing waits for Envoy.
 func (s *session) step(ctx context.Context) error {
 	var opened chan struct{}
-	var toUp, fromUp, toDown chan message
+	var toUp, fromUp, toDown chan wire.Message
 	var ended chan error
-	var first, next message
+	var first, next wire.Message
 	if u := s.up; u != nil {
 		ended = u.ended
 		if !s.open {
@@ -169,11 +167,11 @@ func (s *session) sendFirst(t *interest) {
 }
 
 // send queues a request; the first one of a stream carries the node.
-func (s *session) send(r request) {
+func (s *session) send(r wire.Request) {
 	if s.nodeSent != s.count {
-		s.nodeSent, r.node = s.count, s.node
+		s.nodeSent, r.Node = s.count, s.node
 	}
-	s.toUp = append(s.toUp, r.encode())
+	s.toUp = append(s.toUp, r.Encode())
 }
 
 // upstreamEnded makes the session try again: soon if the stream had brought something, else after longer and longer waits.
@@ -207,9 +205,9 @@ func (s *session) reconnect(ctx context.Context) {
 }
 
 // forward hands a response on to Envoy.
-func (s *session) forward(m message) error {
+func (s *session) forward(m wire.Message) error {
 	raw := m[0]
-	r, err := decodeResponse(raw)
+	r, err := wire.DecodeResponse(raw)
 	if err != nil {
 		s.up.close()
 		return status.Errorf(codes.Internal, "relay: the control plane's response: %v", err)
@@ -220,7 +218,7 @@ func (s *session) forward(m message) error {
 	default:
 	}
 	s.fails = 0
-	if t := s.relay.own.find(r.typ); t != nil {
+	if t := s.relay.own.find(r.Type); t != nil {
 		s.relay.count(r, len(raw))
 		s.takeOwn(t, raw, r)
 		return nil
@@ -232,16 +230,16 @@ func (s *session) forward(m message) error {
 		s.earlier = nil
 		s.keepIn(s.relay.newCache(s.node))
 	}
-	t := s.interest(r.typ)
+	t := s.interest(r.Type)
 	f := &flight{
-		nonce: strconv.FormatUint(s.count, 10) + "." + r.nonce, from: s.count, removed: r.removed,
-		batch: s.cache.add(s.writer, raw, r),
+		nonce: strconv.FormatUint(s.count, 10) + "." + r.Nonce, from: s.count, removed: r.Removed,
+		batch: s.cache.Add(s.writer, raw, r),
 	}
-	for _, i := range r.items {
-		f.items = append(f.items, i.versioned)
+	for _, i := range r.Items {
+		f.items = append(f.items, i.Versioned)
 	}
 	t.flights = append(t.flights, f)
-	s.toDown = append(s.toDown, withNonce(m, f.nonce))
+	s.toDown = append(s.toDown, wire.WithNonce(m, f.nonce))
 	s.relay.count(r, len(raw))
 	return nil
 }
@@ -256,47 +254,47 @@ func (s *session) interest(typ string) *interest {
 }
 
 // ask handles a request of Envoy's.
-func (s *session) ask(ctx context.Context, m message) error {
-	r, err := decodeRequest(m[0])
-	if err != nil || r.typ == "" {
+func (s *session) ask(ctx context.Context, m wire.Message) error {
+	r, err := wire.DecodeRequest(m[0])
+	if err != nil || r.Type == "" {
 		return status.Errorf(codes.InvalidArgument, "relay: the request cannot be read, or names no type: %v", err)
 	}
-	if s.relay.own.find(r.typ) != nil {
-		return status.Errorf(codes.InvalidArgument, "relay: %s is for the agent alone", r.typ)
+	if s.relay.own.find(r.Type) != nil {
+		return status.Errorf(codes.InvalidArgument, "relay: %s is for the agent alone", r.Type)
 	}
 	if s.node == nil {
-		if r.node == nil {
+		if r.Node == nil {
 			return status.Error(codes.InvalidArgument, "relay: the first request does not say who asks")
 		}
 		s.begin(ctx, r)
 	}
-	t := s.interest(r.typ)
+	t := s.interest(r.Type)
 	nonce, refused := s.answer(t, r)
 	if !slices.Contains(s.order, t) {
 		s.order = append(s.order, t)
 		s.first(t, r)
 		return nil
 	}
-	t.subscribe(r.subscribe)
-	gone := t.unsubscribe(r.unsubscribe)
-	s.cache.drop(s.writer, t.typ, gone)
+	t.subscribe(r.Subscribe)
+	gone := t.unsubscribe(r.Unsubscribe)
+	s.cache.Drop(s.writer, t.typ, gone)
 	if refused {
 		s.reconnect(ctx)
 	}
 	switch {
 	case !s.open:
-		s.fromCache(t, r.subscribe, false)
+		s.fromCache(t, r.Subscribe, false)
 	case t.sentOn != s.count:
 		s.sendFirst(t)
-	case len(r.subscribe)+len(r.unsubscribe) > 0 || nonce != "":
+	case len(r.Subscribe)+len(r.Unsubscribe) > 0 || nonce != "":
 		s.send(
-			request{
-				typ:         r.typ,
-				subscribe:   r.subscribe,
-				unsubscribe: r.unsubscribe,
-				nonce:       nonce,
-				failure:     r.failure,
-				failed:      r.failed && nonce != "",
+			wire.Request{
+				Type:        r.Type,
+				Subscribe:   r.Subscribe,
+				Unsubscribe: r.Unsubscribe,
+				Nonce:       nonce,
+				Failure:     r.Failure,
+				Failed:      r.Failed && nonce != "",
 			},
 		)
 	}
@@ -304,14 +302,14 @@ func (s *session) ask(ctx context.Context, m message) error {
 }
 
 // begin learns the Envoy's node, and decides which cache it is served from.
-func (s *session) begin(ctx context.Context, r request) {
-	s.node = slices.Clone(r.node)
+func (s *session) begin(ctx context.Context, r wire.Request) {
+	s.node = slices.Clone(r.Node)
 	s.relay.addSession(s)
 	kept := s.relay.cacheFor(s.node)
 	switch {
 	case kept == nil:
 		s.keepIn(s.relay.newCache(s.node))
-	case kept.upToDate || len(r.initial) > 0:
+	case kept.UpToDate() || len(r.Initial) > 0:
 		s.attach(kept)
 	default:
 		s.earlier = kept
@@ -320,19 +318,19 @@ func (s *session) begin(ctx context.Context, r request) {
 	s.connect(ctx)
 }
 
-func (s *session) attach(c *cache) {
+func (s *session) attach(c *cache.Cache) {
 	s.keepIn(c)
 	s.serve = true
-	s.relay.markUpToDate(c)
+	c.MarkUpToDate()
 }
 
 // keepIn makes the session write to a cache, and to no other one from now on.
-func (s *session) keepIn(c *cache) { s.cache, s.writer = c, s.relay.take(c, s) }
+func (s *session) keepIn(c *cache.Cache) { s.cache, s.writer = c, s.relay.take(c, s) }
 
 // takeOver makes the session keep again what its Envoy holds, if a younger session did so and has ended: that of an Envoy that did
 // not come up, for example.
 func (s *session) takeOver(ctx context.Context) {
-	if s.cache == nil || s.cache.isFor(s.writer) || !s.relay.isYoungest(s) {
+	if s.cache == nil || s.cache.IsWriter(s.writer) || !s.relay.isYoungest(s) {
 		return
 	}
 	if c := s.relay.cacheFor(s.node); c != nil {
@@ -351,7 +349,7 @@ func (s *session) useEarlier(ctx context.Context) {
 	if s.earlier == nil {
 		return
 	}
-	s.relay.o.Log.Warn("the control plane does not answer: the proxy starts with what it had last", "file", s.earlier.path)
+	s.relay.o.Log.Warn("the control plane does not answer: the proxy starts with what it had last", "file", s.earlier.Path())
 	s.attach(s.earlier)
 	s.earlier = nil
 	for _, t := range s.order {
@@ -361,9 +359,9 @@ func (s *session) useEarlier(ctx context.Context) {
 }
 
 // first handles the first request of a type.
-func (s *session) first(t *interest, r request) {
+func (s *session) first(t *interest, r wire.Request) {
 	t.begin(r)
-	if len(r.initial) > 0 {
+	if len(r.Initial) > 0 {
 		s.reconcile(t)
 	} else if s.serve {
 		s.fromCache(t, slices.Sorted(maps.Keys(t.names)), true)
@@ -374,23 +372,23 @@ func (s *session) first(t *interest, r request) {
 // reconcile makes the cache agree with Envoy. Resources that Envoy holds and the cache lacks are requested again, so that the cache
 // becomes complete; those that Envoy does not hold are dropped.
 func (s *session) reconcile(t *interest) {
-	if s.cache == nil || !cached(t.typ) {
+	if s.cache == nil || !cache.Keeps(t.typ) {
 		return
 	}
-	versions, _ := s.cache.versions(t.typ)
+	versions, _ := s.cache.Versions(t.typ)
 	for _, v := range t.holds() {
-		if versions[v.name] != v.version {
-			t.known[v.name] = ""
+		if versions[v.Name] != v.Version {
+			t.known[v.Name] = ""
 		}
-		delete(versions, v.name)
+		delete(versions, v.Name)
 	}
-	s.cache.drop(s.writer, t.typ, slices.Sorted(maps.Keys(versions)))
+	s.cache.Drop(s.writer, t.typ, slices.Sorted(maps.Keys(versions)))
 }
 
 // fromCache answers with the named resources from the cache, or with all of them if Envoy subscribes to all. If the control plane
 // is away, the answer to a first request also says which names are missing, so that Envoy does not wait for them.
 func (s *session) fromCache(t *interest, names []string, first bool) {
-	versions, ok := s.cache.versions(t.typ)
+	versions, ok := s.cache.Versions(t.typ)
 	if !ok || !first && len(names) == 0 {
 		return
 	}
@@ -401,7 +399,7 @@ func (s *session) fromCache(t *interest, names []string, first bool) {
 		missing = slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, ok := versions[n]; return ok })
 	}
 	for sent := false; !sent && (first && t.wildcard || len(missing) > 0) || len(names) > 0; sent = true {
-		bodies, items, took, err := s.cache.read(t.typ, names, chunk)
+		bodies, items, took, err := s.cache.Read(t.typ, names)
 		if err != nil {
 			s.relay.o.Log.Error("the cache cannot be read", "error", err)
 			return
@@ -413,7 +411,7 @@ func (s *session) fromCache(t *interest, names []string, first bool) {
 		s.nonces++
 		f := &flight{nonce: "c." + strconv.FormatUint(s.nonces, 10), items: items, removed: missing}
 		t.flights = append(t.flights, f)
-		s.toDown = append(s.toDown, message{response{typ: t.typ, removed: missing}.encode(bodies, f.nonce)})
+		s.toDown = append(s.toDown, wire.Message{wire.Response{Type: t.typ, Removed: missing}.Encode(bodies, f.nonce)})
 		s.relay.countCached(t.typ, len(items))
 		missing = nil
 	}
@@ -421,40 +419,40 @@ func (s *session) fromCache(t *interest, names []string, first bool) {
 
 // answer handles the part of a request that answers a response. It returns the nonce to pass on, if the upstream stream that gave
 // it still exists. refused reports that Envoy refused something from the cache, so that the control plane must be asked for it.
-func (s *session) answer(t *interest, r request) (nonce string, refused bool) {
-	if r.nonce == "" {
+func (s *session) answer(t *interest, r wire.Request) (nonce string, refused bool) {
+	if r.Nonce == "" {
 		return "", false
 	}
-	at := t.find(r.nonce)
+	at := t.find(r.Nonce)
 	if at < 0 {
 		return "", false
 	}
 	from := t.flights[at].from
-	if r.failed {
+	if r.Failed {
 		f := t.nack(at)
-		s.cache.abort(f.batch)
+		s.cache.Abort(f.batch)
 		if from == 0 {
-			s.cache.drop(s.writer, t.typ, namesOf(f.items))
+			s.cache.Drop(s.writer, t.typ, namesOf(f.items))
 			refused = true
 		}
 		s.relay.countRefused(t.typ)
 	} else {
 		for _, f := range t.ack(at) {
-			s.cache.commit(f.batch)
+			s.cache.Commit(f.batch)
 		}
 		s.keepWhenComplete()
 	}
 	if from != s.count || !s.open {
 		return "", refused
 	}
-	_, nonce, _ = strings.Cut(r.nonce, ".")
+	_, nonce, _ = strings.Cut(r.Nonce, ".")
 	return nonce, refused
 }
 
-func namesOf(items []versioned) []string {
+func namesOf(items []wire.Versioned) []string {
 	out := make([]string, len(items))
 	for i, v := range items {
-		out[i] = v.name
+		out[i] = v.Name
 	}
 	return out
 }
@@ -468,37 +466,9 @@ func (s *session) keepWhenComplete() {
 		return
 	}
 	for _, t := range s.order {
-		if cached(t.typ) && !t.settled() {
+		if cache.Keeps(t.typ) && !t.settled() {
 			return
 		}
 	}
 	s.relay.makeCurrent(s)
-}
-
-// Field numbers of envoy.config.core.v3.Node.
-const (
-	nodeID       protowire.Number = 1
-	nodeCluster  protowire.Number = 2
-	nodeMetadata protowire.Number = 3
-	nodeLocality protowire.Number = 4
-)
-
-// hashNode tells nodes apart by what configuration may depend on. Envoy writes the metadata in another order each time.
-func hashNode(node []byte) [sha256.Size]byte {
-	var said []byte
-	_ = fields(node, func(num protowire.Number, _ int, value []byte) error { // what cannot be read tells nothing apart
-		switch num {
-		case nodeMetadata:
-			var metadata structpb.Struct
-			if proto.Unmarshal(value, &metadata) == nil {
-				value, _ = proto.MarshalOptions{Deterministic: true}.Marshal(&metadata)
-			}
-		case nodeID, nodeCluster, nodeLocality:
-		default:
-			return nil // the list of extensions, and what Envoy is
-		}
-		said = appendField(said, num, value)
-		return nil
-	})
-	return sha256.Sum256(said)
 }

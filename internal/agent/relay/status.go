@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fairway/internal/agent/relay/wire"
 	"maps"
 	"slices"
 	"time"
@@ -78,17 +79,17 @@ func (r *Relay) counted(typ string, do func(*TypeStatus)) {
 // shown is how many names of a response Status lists.
 const shown = 10
 
-func (r *Relay) count(resp response, size int) {
-	r.counted(resp.typ, func(t *TypeStatus) {
+func (r *Relay) count(resp wire.Response, size int) {
+	r.counted(resp.Type, func(t *TypeStatus) {
 		t.Responses++
-		t.Resources += len(resp.items)
-		t.Removed += len(resp.removed)
+		t.Resources += len(resp.Items)
+		t.Removed += len(resp.Removed)
 		t.Bytes += int64(size)
 		t.Last, t.Names = r.o.Now(), nil
-		for _, i := range resp.items[:min(shown, len(resp.items))] {
-			t.Names = append(t.Names, i.name)
+		for _, i := range resp.Items[:min(shown, len(resp.Items))] {
+			t.Names = append(t.Names, i.Name)
 		}
-		for _, name := range resp.removed[:min(shown, len(resp.removed))] {
+		for _, name := range resp.Removed[:min(shown, len(resp.Removed))] {
 			t.Names = append(t.Names, "-"+name)
 		}
 	})
@@ -124,8 +125,8 @@ func (r *Relay) Status() Status {
 		out.Types = append(out.Types, *r.counts.types[typ])
 	}
 	if r.current != nil {
-		c := &CacheStatus{File: r.current.path, Current: r.current.upToDate}
-		c.Resources, c.Bytes = r.current.summary()
+		c := &CacheStatus{File: r.current.Path(), Current: r.current.UpToDate()}
+		c.Resources, c.Bytes = r.current.Summary()
 		out.Cache = c
 	}
 	return out

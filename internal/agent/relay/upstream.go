@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fairway/internal/agent/relay/wire"
 	"io"
 	"math"
 	"sync"
@@ -21,11 +22,11 @@ const (
 type upstream struct {
 	number uint64 // distinct within a session, from 1
 	stop   context.CancelFunc
-	opened chan struct{} // closed once messages can be sent
-	in     chan message  // to the control plane
-	out    chan message  // from it
-	ended  chan error    // how it ended; one value
-	peer   chan string   // address of the control plane, once
+	opened chan struct{}     // closed once messages can be sent
+	in     chan wire.Message // to the control plane
+	out    chan wire.Message // from it
+	ended  chan error        // how it ended; one value
+	peer   chan string       // address of the control plane, once
 	all    sync.WaitGroup
 }
 
@@ -36,8 +37,8 @@ func connect(ctx context.Context, conn *grpc.ClientConn, number uint64) *upstrea
 		number: number,
 		stop:   stop,
 		opened: make(chan struct{}),
-		in:     make(chan message),
-		out:    make(chan message),
+		in:     make(chan wire.Message),
+		out:    make(chan wire.Message),
 		ended:  make(chan error, 1),
 		peer:   make(chan string, 1),
 	}
@@ -52,26 +53,27 @@ func (u *upstream) close() {
 }
 
 func (u *upstream) run(ctx context.Context, conn *grpc.ClientConn) error {
-	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+service+"/"+method,
-		grpc.WaitForReady(true), grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+service+"/"+method,
+		grpc.WaitForReady(true), grpc.ForceCodecV2(wire.Codec{}),
+		grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
 	if err != nil {
 		return err
 	}
 	// If a control plane went away before it looked at the stream, gRPC would open the stream again by itself, and repeat its
 	// messages: by then Envoy may hold something else, and messages that are sent meanwhile may be lost. Asking for the context
 	// forbids it (grpc.ClientStream); the session opens the next stream.
-	_ = wire.Context()
+	_ = stream.Context()
 	close(u.opened)
-	u.all.Go(func() { u.send(ctx, wire) })
-	return u.receive(ctx, wire)
+	u.all.Go(func() { u.send(ctx, stream) })
+	return u.receive(ctx, stream)
 }
 
 // send passes requests on; receive returns how the stream ended.
-func (u *upstream) send(ctx context.Context, wire grpc.ClientStream) {
+func (u *upstream) send(ctx context.Context, stream grpc.ClientStream) {
 	for {
 		select {
 		case m := <-u.in:
-			if wire.SendMsg(&m) != nil {
+			if stream.SendMsg(&m) != nil {
 				return
 			}
 		case <-ctx.Done():
@@ -80,16 +82,16 @@ func (u *upstream) send(ctx context.Context, wire grpc.ClientStream) {
 	}
 }
 
-func (u *upstream) receive(ctx context.Context, wire grpc.ClientStream) error {
+func (u *upstream) receive(ctx context.Context, stream grpc.ClientStream) error {
 	defer u.stop()
 	for first := true; ; first = false {
-		var m message
-		if err := wire.RecvMsg(&m); errors.Is(err, io.EOF) {
+		var m wire.Message
+		if err := stream.RecvMsg(&m); errors.Is(err, io.EOF) {
 			return errors.New("the control plane has ended the stream")
 		} else if err != nil {
 			return err
 		}
-		if p, ok := peer.FromContext(wire.Context()); first && ok {
+		if p, ok := peer.FromContext(stream.Context()); first && ok {
 			u.peer <- p.Addr.String()
 		}
 		select {
@@ -102,27 +104,27 @@ func (u *upstream) receive(ctx context.Context, wire grpc.ClientStream) error {
 
 // downstream is an Envoy's stream.
 type downstream struct {
-	in     chan message // from Envoy
-	out    chan message // to it
-	failed chan error   // how receiving or sending ended
+	in     chan wire.Message // from Envoy
+	out    chan wire.Message // to it
+	failed chan error        // how receiving or sending ended
 }
 
 // run runs a session over an Envoy's stream until either ends.
-func (d *downstream) run(wire grpc.ServerStream, session func(ctx context.Context) error) error {
-	ctx, stop := context.WithCancel(wire.Context())
+func (d *downstream) run(stream grpc.ServerStream, session func(ctx context.Context) error) error {
+	ctx, stop := context.WithCancel(stream.Context())
 	var sender sync.WaitGroup
 	defer sender.Wait()
 	defer stop()
-	sender.Go(func() { d.send(ctx, wire) })
-	go d.receive(ctx, wire) // ends with the handler, when gRPC ends the stream
+	sender.Go(func() { d.send(ctx, stream) })
+	go d.receive(ctx, stream) // ends with the handler, when gRPC ends the stream
 	return session(ctx)
 }
 
-func (d *downstream) send(ctx context.Context, wire grpc.ServerStream) {
+func (d *downstream) send(ctx context.Context, stream grpc.ServerStream) {
 	for {
 		select {
 		case m := <-d.out:
-			if err := wire.SendMsg(&m); err != nil {
+			if err := stream.SendMsg(&m); err != nil {
 				d.fail(err)
 				return
 			}
@@ -132,10 +134,10 @@ func (d *downstream) send(ctx context.Context, wire grpc.ServerStream) {
 	}
 }
 
-func (d *downstream) receive(ctx context.Context, wire grpc.ServerStream) {
+func (d *downstream) receive(ctx context.Context, stream grpc.ServerStream) {
 	for {
-		var m message
-		if err := wire.RecvMsg(&m); err != nil {
+		var m wire.Message
+		if err := stream.RecvMsg(&m); err != nil {
 			d.fail(err)
 			return
 		}

@@ -195,7 +195,8 @@ func splitNodeName(id, said string) (name, namespace string, err error) {
 			said,
 		)
 	case len(namespace) > maxNamespace || strings.ContainsFunc(namespace, notOfName):
-		return "", "", fmt.Errorf("%w: %q is not a namespace: want at most %d letters, digits, '-' and '_'", ErrNode, namespace, maxNamespace)
+		return "", "", fmt.Errorf("%w: %q is not a namespace: want at most %d letters, digits, '-' and '_'",
+			ErrNode, namespace, maxNamespace)
 	}
 	return name, namespace, nil
 }

@@ -38,7 +38,7 @@ func TestBodiesAreWeighed(t *testing.T) {
 	if _, err := s.DeleteService("shop", "s0", Condition{}); err != nil {
 		t.Fatal(err)
 	}
-	if s.book.ports != 2 {
-		t.Errorf("%d ports are counted, want 2", s.book.ports)
+	if s.book.Amount().Ports != 2 {
+		t.Errorf("%d ports are counted, want 2", s.book.Amount().Ports)
 	}
 }

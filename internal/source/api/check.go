@@ -10,6 +10,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/api/book"
 	"fairway/internal/source/platform"
 )
 
@@ -44,14 +45,14 @@ type Condition struct {
 	Absent   bool
 }
 
-func (c Condition) check(k key, e *entry) error {
+func (c Condition) check(k book.Key, e *book.Entry) error {
 	switch {
 	case c.Absent && e != nil:
-		return refuse(http.StatusPreconditionFailed, "%s is there already, in revision %d", k.path(), e.revision)
+		return refuse(http.StatusPreconditionFailed, "%s is there already, in revision %d", k.Path(), e.Revision)
 	case (c.Exists || c.Revision != 0) && e == nil:
-		return refuse(http.StatusPreconditionFailed, "%s is not there", k.path())
-	case c.Revision != 0 && e.revision != c.Revision:
-		return refuse(http.StatusPreconditionFailed, "%s is in revision %d by now; read it again, and change that", k.path(), e.revision)
+		return refuse(http.StatusPreconditionFailed, "%s is not there", k.Path())
+	case c.Revision != 0 && e.Revision != c.Revision:
+		return refuse(http.StatusPreconditionFailed, "%s is in revision %d by now; read it again, and change that", k.Path(), e.Revision)
 	}
 	return nil
 }
@@ -66,7 +67,7 @@ func checkName(what, name string) error {
 
 // change is one that was checked and makes a difference.
 type change struct {
-	entry    entry
+	entry    book.Entry
 	shard    source.Shard
 	problems []mesh.Problem
 	service  *Service // nil: it is an object, or gone
@@ -81,7 +82,7 @@ func (s *Source) checkService(v *Service) (change, error) {
 		}
 	}
 	if err := v.order(); err != nil {
-		return change{}, refuse(http.StatusUnprocessableEntity, "%s: %s", v.key().path(), err)
+		return change{}, refuse(http.StatusUnprocessableEntity, "%s: %s", v.key().Path(), err)
 	}
 	shard, problems := s.serviceRows(v)
 	if v.Port > 65535 {
@@ -91,10 +92,10 @@ func (s *Source) checkService(v *Service) (change, error) {
 		problems = append(problems, v.problem("exportTo", code.BadExportTo, `want namespaces, ".", "*" or "~"`))
 	}
 	if failed(problems) || len(shard.Rows.Services) == 0 {
-		return change{}, &Refusal{http.StatusUnprocessableEntity, v.key().path() + " is refused", problems}
+		return change{}, &Refusal{http.StatusUnprocessableEntity, v.key().Path() + " is refused", problems}
 	}
-	e := entry{
-		key: v.key(), body: encode(v), instances: len(v.Instances), ports: len(shard.Rows.Services[0].Ports),
+	e := book.Entry{
+		Key: v.key(), Body: encode(v), Instances: len(v.Instances), Ports: len(shard.Rows.Services[0].Ports),
 	}
 	return change{entry: e, shard: shard, problems: problems, service: v}, nil
 }
@@ -112,37 +113,37 @@ func failed(problems []mesh.Problem) bool {
 
 // checkObject decodes the text of an object, and holds it to its key; of the zero key it takes the text's. The text must
 // not be changed afterwards.
-func (s *Source) checkObject(k key, text []byte) (change, error) {
+func (s *Source) checkObject(k book.Key, text []byte) (change, error) {
 	docs := config.Split("", text)
 	if len(docs) != 1 {
 		return change{}, refuse(http.StatusUnprocessableEntity, "the body holds %d objects; want one", len(docs))
 	}
 	doc := docs[0]
-	if k == (key{}) {
+	if k == (book.Key{}) {
 		object, problems := s.decoder.Decode(doc)
 		if object == nil {
 			return change{}, &Refusal{http.StatusUnprocessableEntity, "an object is refused", problems}
 		}
-		k = key{string(object.Kind), object.Namespace, object.Name}
+		k = book.Key{Kind: string(object.Kind), Namespace: object.Namespace, Name: object.Name}
 	}
-	if !slices.Contains(config.Kinds(), config.Kind(k.kind)) {
+	if !slices.Contains(config.Kinds(), config.Kind(k.Kind)) {
 		return change{}, refuse(http.StatusUnprocessableEntity, "%s is not a kind that is taken here; want one of Istio's: %v",
-			quoted(k.kind), config.Kinds())
+			quoted(k.Kind), config.Kinds())
 	}
-	for _, err := range []error{checkName("namespace", k.namespace), checkName("name", k.name)} {
+	for _, err := range []error{checkName("namespace", k.Namespace), checkName("name", k.Name)} {
 		if err != nil {
 			return change{}, err
 		}
 	}
-	doc.File = "/v1/" + k.path()
+	doc.File = "/v1/" + k.Path()
 	shard, problems := s.objectRows(k, doc)
 	if failed(problems) || len(shard.Rows.Objects) == 0 {
-		return change{}, &Refusal{http.StatusUnprocessableEntity, k.path() + " is refused", problems}
+		return change{}, &Refusal{http.StatusUnprocessableEntity, k.Path() + " is refused", problems}
 	}
-	if o := shard.Rows.Objects[0]; o.Key != (config.Key{Kind: config.Kind(k.kind), Namespace: k.namespace, Name: k.name}) {
+	if o := shard.Rows.Objects[0]; o.Key != (config.Key{Kind: config.Kind(k.Kind), Namespace: k.Namespace, Name: k.Name}) {
 		return change{}, refuse(http.StatusUnprocessableEntity,
 			"the body is %s, the path says %s %s/%s; an object that names no namespace is in %s",
-			printable.Text(o.Key.String(), printable.Short), k.kind, k.namespace, k.name, platform.DefaultNamespace)
+			printable.Text(o.Key.String(), printable.Short), k.Kind, k.Namespace, k.Name, platform.DefaultNamespace)
 	}
-	return change{entry: entry{key: k, body: doc.Text}, shard: shard, problems: problems}, nil
+	return change{entry: book.Entry{Key: k, Body: doc.Text}, shard: shard, problems: problems}, nil
 }

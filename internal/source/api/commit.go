@@ -7,10 +7,14 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
+	"fairway/internal/source/api/book"
 )
 
+// alteration makes a change from the stored entry; nil: nothing is stored.
+type alteration func(*book.Entry) (change, error)
+
 // alter makes one change, out of what there is.
-func (s *Source) alter(k key, c Condition, to func(*entry) (change, error)) (Outcome, error) {
+func (s *Source) alter(k book.Key, c Condition, to alteration) (Outcome, error) {
 	begun := time.Now()
 	out, wait, err := s.alterLocked(begun, k, c, to)
 	if err == nil {
@@ -19,10 +23,10 @@ func (s *Source) alter(k key, c Condition, to func(*entry) (change, error)) (Out
 	return out, err
 }
 
-func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry) (change, error)) (Outcome, func() error, error) {
+func (s *Source) alterLocked(begun time.Time, k book.Key, c Condition, to alteration) (Outcome, func() error, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	e := s.book.get(k) // only the holder of writing changes books
+	e := s.book.Get(k) // only the holder of writing changes books
 	if err := c.check(k, e); err != nil {
 		return Outcome{}, nil, err
 	}
@@ -30,11 +34,11 @@ func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry
 	if err != nil {
 		return Outcome{}, nil, err
 	}
-	if e != nil && made.entry.body != nil && string(e.body) == string(made.entry.body) {
+	if e != nil && made.entry.Body != nil && string(e.Body) == string(made.entry.Body) {
 		if made.service != nil {
 			s.leases.set(made.service, made.renews, time.Now())
 		}
-		return Outcome{Revision: e.revision, Problems: made.problems}, s.waitFor(e.revision), nil
+		return Outcome{Revision: e.Revision, Problems: made.problems}, s.waitFor(e.Revision), nil
 	}
 	changes := []change{made}
 	if err := s.room(changes); err != nil {
@@ -44,51 +48,29 @@ func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry
 	return Outcome{Revision: revision, Created: e == nil, Problems: made.problems}, s.waitFor(revision), nil
 }
 
-// amount counts the stored things that have bounds.
-type amount struct {
-	services, instances, ports, objects int
-	bytes                               int64
-}
-
-// add adds an entry, or takes it away if sign is -1.
-func (a *amount) add(e *entry, sign int) {
-	if e == nil || e.body == nil {
-		return
-	}
-	a.instances += sign * e.instances
-	a.ports += sign * e.ports
-	a.bytes += int64(sign * len(e.body))
-	if e.key.kind == "" {
-		a.services += sign
-	} else {
-		a.objects += sign
-	}
-}
-
 // room returns an error if changes do not fit into the bounds. Changes that only reduce the amounts always fit.
 func (s *Source) room(changes []change) error {
-	var more amount
+	var more book.Amount
 	for _, c := range changes {
-		more.add(s.book.get(c.entry.key), -1)
-		more.add(&c.entry, 1)
+		more.Add(s.book.Get(c.entry.Key), -1)
+		more.Add(&c.entry, 1)
 	}
-	b := s.book
-	return s.fits("", amount{b.services, b.instances, b.ports, b.objects, b.bytes}, more)
+	return s.fits("", s.book.Amount(), more)
 }
 
 // fits returns an error if there is no room for more beside the amount that is there. about ("at least ", or empty)
 // precedes the number in the message.
-func (s *Source) fits(about string, there, more amount) error {
+func (s *Source) fits(about string, there, more book.Amount) error {
 	for _, n := range []struct {
 		what              string
 		more, there, most int64
 		field             string
 	}{
-		{"services", int64(more.services), int64(there.services), int64(s.opts.MaxServices), "maxServices"},
-		{"instances", int64(more.instances), int64(there.instances), int64(s.opts.MaxInstances), "maxInstances"},
-		{"ports", int64(more.ports), int64(there.ports), int64(s.opts.MaxPorts), "maxPorts"},
-		{"objects", int64(more.objects), int64(there.objects), int64(s.opts.MaxObjects), "maxObjects"},
-		{"bytes", more.bytes, there.bytes, s.opts.MaxState << 20, "maxStateMiB"},
+		{"services", int64(more.Services), int64(there.Services), int64(s.opts.MaxServices), "maxServices"},
+		{"instances", int64(more.Instances), int64(there.Instances), int64(s.opts.MaxInstances), "maxInstances"},
+		{"ports", int64(more.Ports), int64(there.Ports), int64(s.opts.MaxPorts), "maxPorts"},
+		{"objects", int64(more.Objects), int64(there.Objects), int64(s.opts.MaxObjects), "maxObjects"},
+		{"bytes", more.Bytes, there.Bytes, s.opts.MaxState << 20, "maxStateMiB"},
 	} {
 		if n.more > 0 && n.there+n.more > n.most {
 			return refuse(http.StatusInsufficientStorage,
@@ -104,21 +86,21 @@ func (s *Source) commit(begun time.Time, changes []change) uint64 {
 	s.mu.Lock()
 	now := time.Now()
 	for i, c := range changes {
-		problems[c.entry.key.path()] = c.problems
-		e := s.book.put(c.entry)
-		s.journal.add(e)
+		problems[c.entry.Key.Path()] = c.problems
+		e := s.book.Put(c.entry)
+		s.journal.Add(e)
 		if shards[i] = c.shard; c.service != nil {
 			s.leases.set(c.service, c.renews, now)
 		} else {
-			s.leases.drop(c.entry.key)
+			s.leases.drop(c.entry.Key)
 		}
 	}
-	revision, objects := s.book.revision, s.book.services+s.book.objects
+	revision, things := s.book.Revision(), s.book.Amount().Things()
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()
 	if s.out != nil {
-		s.out.Has(objects)
+		s.out.Has(things)
 		s.out.Put(begun, shards, problems)
 	}
 	return revision
@@ -127,7 +109,7 @@ func (s *Source) commit(begun time.Time, changes []change) uint64 {
 // waitFor returns what waits until a revision is kept.
 func (s *Source) waitFor(revision uint64) func() error {
 	return func() error {
-		if err := s.journal.flush(revision, s.content); err != nil {
+		if err := s.journal.Flush(revision, s.content); err != nil {
 			s.log.Error("the state cannot be written down", "file", s.opts.StateFile, "error", err)
 			return refuse(http.StatusInternalServerError,
 				"it is in force, but cannot be written down, so that a restart would lose it: %s; put it again", err)
@@ -137,28 +119,23 @@ func (s *Source) waitFor(revision uint64) func() error {
 }
 
 // content returns the state for the journal, to be written anew.
-func (s *Source) content() (entries []*entry, floor, revision uint64) {
+func (s *Source) content() (entries []*book.Entry, floor, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.book.order {
-		if p.entry != nil {
-			entries = append(entries, p.entry)
-		}
-	}
-	return entries, s.book.floor, s.book.revision
+	return s.book.Content()
 }
 
 // mostProblems is how many problems one answer lists.
 const mostProblems = 100
 
 // compareChange orders removals first, then by kind, namespace and name.
-func compareChange(a, b entry) int {
-	if (a.body == nil) != (b.body == nil) {
-		if a.body == nil {
+func compareChange(a, b book.Entry) int {
+	if (a.Body == nil) != (b.Body == nil) {
+		if a.Body == nil {
 			return -1
 		}
 		return 1
 	}
-	return config.CompareKey(config.Key{Kind: config.Kind(a.key.kind), Namespace: a.key.namespace, Name: a.key.name},
-		config.Key{Kind: config.Kind(b.key.kind), Namespace: b.key.namespace, Name: b.key.name})
+	return config.CompareKey(config.Key{Kind: config.Kind(a.Key.Kind), Namespace: a.Key.Namespace, Name: a.Key.Name},
+		config.Key{Kind: config.Kind(b.Key.Kind), Namespace: b.Key.Namespace, Name: b.Key.Name})
 }

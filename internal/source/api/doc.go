@@ -10,5 +10,7 @@
 // is a cursor in the order of changes and never a queue: a slow one gets only the newest version of each thing, and costs
 // nothing more.
 //
+// The room below it, book, has the book and its journal.
+//
 // The package must not know what becomes of what it hands over.
 package api

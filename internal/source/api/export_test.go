@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"time"
 
 	"fairway/internal/disk"
+	"fairway/internal/source/api/book"
 )
 
-// Names that only the tests of this package need.
-var (
-	NewOn    = newOn
-	MostGone = mostGone
-)
+// NewOn is New with another file system.
+var NewOn = newOn
 
 // Patient sets how long a watch may take to read what the source writes. The source must not run yet.
 func Patient(s *Source, d time.Duration) { s.server.patient = d }
@@ -36,24 +35,29 @@ func Ask(s *Source, method, path string, body []byte) *httptest.ResponseRecorder
 
 // Rewritten says what differs in a state that was written down and read again.
 func Rewritten(s *Source, files disk.Files, path string) error {
-	entries, _, revision := s.content()
-	j := &journal{files: files, path: path, broken: true}
-	if err := j.flush(revision, s.content); err != nil {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	defer j.close()
-	again, state, err := openJournal(files, path, 1<<20, nil)
+	j, _, err := book.OpenJournal(files, path, 1<<20, s.book)
 	if err != nil {
 		return err
 	}
-	defer again.close()
-	for _, e := range entries {
-		if got := state.entries[e.key]; got == nil || got.revision != e.revision || !bytes.Equal(got.body, e.body) {
-			return fmt.Errorf("%s is another", e.key.path())
-		}
+	defer j.Close()
+	again, state, err := book.OpenJournal(files, path, 1<<20, nil)
+	if err != nil {
+		return err
 	}
-	if len(state.entries) != len(entries) || state.revision != revision {
-		return fmt.Errorf("%d things in revision %d, want %d in %d", len(state.entries), state.revision, len(entries), revision)
+	defer again.Close()
+	entries, floor, revision := s.content()
+	read, readFloor, readRevision := state.Content()
+	if len(read) != len(entries) || readFloor != floor || readRevision != revision {
+		return fmt.Errorf("%d things from %d to %d, want %d from %d to %d",
+			len(read), readFloor, readRevision, len(entries), floor, revision)
+	}
+	for i, e := range entries {
+		if got := read[i]; got.Key != e.Key || got.Revision != e.Revision || !bytes.Equal(got.Body, e.Body) {
+			return fmt.Errorf("%s is another", e.Key.Path())
+		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/source/api/book"
 )
 
 // problem is one as the API tells it.
@@ -284,26 +285,26 @@ func (s *Source) deleteObject(w http.ResponseWriter, r *http.Request) error {
 
 // get shows one thing as it is stored.
 func (s *Source) get(w http.ResponseWriter, r *http.Request) error {
-	k := key{r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")}
+	k := book.Key{Kind: r.PathValue("kind"), Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	s.mu.Lock()
-	e := s.book.get(k)
+	e := s.book.Get(k)
 	s.mu.Unlock()
 	if e == nil {
-		return refuse(http.StatusNotFound, "%s is not there", printable.Text(k.path(), printable.Short))
+		return refuse(http.StatusNotFound, "%s is not there", printable.Text(k.Path(), printable.Short))
 	}
-	w.Header().Set("ETag", etag(e.revision))
-	if r.Header.Get("If-None-Match") == etag(e.revision) {
+	w.Header().Set("ETag", etag(e.Revision))
+	if r.Header.Get("If-None-Match") == etag(e.Revision) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	is := "application/yaml"
-	if k.kind == "" || bytes.HasPrefix(bytes.TrimSpace(e.body), []byte{'{'}) {
+	if k.Kind == "" || bytes.HasPrefix(bytes.TrimSpace(e.Body), []byte{'{'}) {
 		is = "application/json"
 	}
 	w.Header().Set("Content-Type", is)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(e.body) // an answer that the client does not read is lost
-	if k.kind == "" {
+	_, _ = w.Write(e.Body) // an answer that the client does not read is lost
+	if k.Kind == "" {
 		_, _ = io.WriteString(w, "\n")
 	}
 	return nil

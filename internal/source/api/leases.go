@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"crypto/sha256"
+	"fairway/internal/source/api/book"
 	"maps"
 	"slices"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // lease is that an instance goes at a time unless it is put again.
 type lease struct {
-	service  key
+	service  book.Key
 	id       string
 	sum      [sha256.Size]byte // of the instance: if the same is put again, it need not be read
 	ttl      time.Duration
@@ -21,13 +22,13 @@ type lease struct {
 
 // leases are those of all instances that have a TTL. They are guarded by their owner, but for sooner.
 type leases struct {
-	of     map[key]map[string]*lease
+	of     map[book.Key]map[string]*lease
 	queue  queue
 	sooner chan struct{} // holds a token when another lease ends first
 }
 
 func newLeases() leases {
-	return leases{of: map[key]map[string]*lease{}, sooner: make(chan struct{}, 1)}
+	return leases{of: map[book.Key]map[string]*lease{}, sooner: make(chan struct{}, 1)}
 }
 
 // set makes a service's leases what its instances say. Those of instances that changed begin now; with renews all do.
@@ -63,7 +64,7 @@ func (l *leases) set(s *Service, renews bool, now time.Time) {
 }
 
 // extend keeps an instance that is put again unchanged, and reports whether it is one.
-func (l *leases) extend(k key, id string, sum [sha256.Size]byte, now time.Time) bool {
+func (l *leases) extend(k book.Key, id string, sum [sha256.Size]byte, now time.Time) bool {
 	e := l.of[k][id]
 	if e == nil || e.sum != sum {
 		return false
@@ -74,7 +75,7 @@ func (l *leases) extend(k key, id string, sum [sha256.Size]byte, now time.Time) 
 }
 
 // drop ends the leases of a service that is gone.
-func (l *leases) drop(k key) {
+func (l *leases) drop(k book.Key) {
 	for _, e := range l.of[k] {
 		heap.Remove(&l.queue, e.at)
 	}
@@ -106,8 +107,8 @@ func (l *leases) next(now time.Time) time.Duration {
 }
 
 // late returns the instances with an expired lease, by service, and ends these leases.
-func (l *leases) late(now time.Time) map[key][]string {
-	out := map[key][]string{}
+func (l *leases) late(now time.Time) map[book.Key][]string {
+	out := map[book.Key][]string{}
 	for len(l.queue) > 0 && !l.queue[0].deadline.After(now) {
 		e, _ := heap.Pop(&l.queue).(*lease)
 		out[e.service] = append(out[e.service], e.id)
@@ -168,11 +169,11 @@ func (s *Source) expireNow() {
 	late := s.leases.late(begun)
 	var changes []change
 	for k, ids := range late {
-		e := s.book.get(k)
+		e := s.book.Get(k)
 		if e == nil {
 			continue
 		}
-		v, err := stored(e.body)
+		v, err := stored(e.Body)
 		if err != nil {
 			panic(err) // it was written by encode
 		}
@@ -181,7 +182,7 @@ func (s *Source) expireNow() {
 		}
 		made, err := s.checkService(&v)
 		if err != nil { // it was taken once, with more than it has now
-			s.log.Error("instances that were not put again stay", "service", k.path(), "error", err)
+			s.log.Error("instances that were not put again stay", "service", k.Path(), "error", err)
 			continue
 		}
 		changes = append(changes, made)
@@ -194,7 +195,7 @@ func (s *Source) expireNow() {
 	wait := s.waitFor(s.commit(begun, changes))
 	s.writing.Unlock()
 	for _, k := range slices.Collect(maps.Keys(late)) {
-		s.log.Info("instances were not put again in time and are gone", "service", k.path(), "instances", len(late[k]))
+		s.log.Info("instances were not put again in time and are gone", "service", k.Path(), "instances", len(late[k]))
 	}
 	_ = wait() // it is logged, and an instance that comes back with a restart goes again
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fairway/internal/source/api/book"
 	"net/http"
 	"net/url"
 )
@@ -28,11 +29,11 @@ type item struct {
 	Object   *object         `json:"object,omitempty"`
 }
 
-func itemOf(e *entry) item {
-	if e.key.kind == "" {
-		return item{Revision: e.revision, Service: e.body}
+func itemOf(e *book.Entry) item {
+	if e.Key.Kind == "" {
+		return item{Revision: e.Revision, Service: e.Body}
 	}
-	return item{Revision: e.revision, Object: &object{e.key.kind, e.key.namespace, e.key.name, string(e.body)}}
+	return item{Revision: e.Revision, Object: &object{e.Key.Kind, e.Key.Namespace, e.Key.Name, string(e.Body)}}
 }
 
 // Limits of one answer, or of one write to a watch.
@@ -46,7 +47,7 @@ func (s *Source) listServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.list(w, q, func(k key) bool { return k.kind == "" })
+	return s.list(w, q, func(k book.Key) bool { return k.Kind == "" })
 }
 
 func (s *Source) listObjects(w http.ResponseWriter, r *http.Request) error {
@@ -54,10 +55,10 @@ func (s *Source) listObjects(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.list(w, q, func(k key) bool { return k.kind != "" && (!q.Has("kind") || k.kind == q.Get("kind")) })
+	return s.list(w, q, func(k book.Key) bool { return k.Kind != "" && (!q.Has("kind") || k.Kind == q.Get("kind")) })
 }
 
-func (s *Source) list(w http.ResponseWriter, q url.Values, wanted func(key) bool) error {
+func (s *Source) list(w http.ResponseWriter, q url.Values, wanted func(book.Key) bool) error {
 	after, err := number(q, "after", 0, 1<<63)
 	if err != nil {
 		return err
@@ -68,10 +69,10 @@ func (s *Source) list(w http.ResponseWriter, q url.Values, wanted func(key) bool
 	}
 	in, has := q.Get("namespace"), q.Has("namespace")
 	s.mu.Lock()
-	found, to := s.book.since(after, int(max(limit, 1)), mostBytes, func(e *entry) bool {
-		return e.body != nil && wanted(e.key) && (!has || e.key.namespace == in)
+	found, to := s.book.Since(after, int(max(limit, 1)), mostBytes, func(e *book.Entry) bool {
+		return e.Body != nil && wanted(e.Key) && (!has || e.Key.Namespace == in)
 	})
-	out := page{Revision: s.book.revision, Items: make([]json.RawMessage, len(found))}
+	out := page{Revision: s.book.Revision(), Items: make([]json.RawMessage, len(found))}
 	s.mu.Unlock()
 	if to != out.Revision {
 		out.Next = to

@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/source/api/book"
 	"fairway/internal/source/platform"
 )
 
@@ -123,7 +124,7 @@ func readJSON(body []byte, into any) error {
 }
 
 // key returns the service's key in the book.
-func (s *Service) key() key { return key{"", s.Namespace, s.Name} }
+func (s *Service) key() book.Key { return book.Key{Namespace: s.Namespace, Name: s.Name} }
 
 // at puts an instance in the place of the one with its ID, or adds it.
 func (s *Service) at(in Instance) {

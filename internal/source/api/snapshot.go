@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/reading"
+	"fairway/internal/source/api/book"
 	"fairway/internal/web"
 )
 
@@ -36,30 +37,30 @@ func (s *Source) Replace(all Snapshot, c Condition) (Outcome, error) {
 	return out, err
 }
 
-func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
-	wanted := make(map[key]change, len(all.Services)+len(all.Objects))
+func (s *Source) checkSnapshot(all Snapshot) (map[book.Key]change, error) {
+	wanted := make(map[book.Key]change, len(all.Services)+len(all.Objects))
 	if len(all.Services) > s.opts.MaxServices || len(all.Objects) > s.opts.MaxObjects {
 		return nil, refuse(http.StatusInsufficientStorage, "%d services and %d objects are more than %d and %d (maxServices, maxObjects)",
 			len(all.Services), len(all.Objects), s.opts.MaxServices, s.opts.MaxObjects)
 	}
-	var wants amount
+	var wants book.Amount
 	add := func(made change, err error) error {
 		if err != nil {
 			return err
 		}
-		if _, twice := wanted[made.entry.key]; twice {
-			return refuse(http.StatusUnprocessableEntity, "%s is there twice", made.entry.key.path())
+		if _, twice := wanted[made.entry.Key]; twice {
+			return refuse(http.StatusUnprocessableEntity, "%s is there twice", made.entry.Key.Path())
 		}
-		wanted[made.entry.key] = made
+		wanted[made.entry.Key] = made
 		// All that is there of a list is replaced, so that what does not fit by itself is refused before more rows are made of it.
-		wants.add(&made.entry, 1)
-		return s.fits("at least ", amount{}, wants)
+		wants.Add(&made.entry, 1)
+		return s.fits("at least ", book.Amount{}, wants)
 	}
-	var least amount // of all services; no rows are made if that is too much already
+	var least book.Amount // of all services; no rows are made if that is too much already
 	for i := range all.Services {
-		least.instances += len(all.Services[i].Instances)
-		least.bytes += int64(len(encode(&all.Services[i])))
-		if err := s.fits("at least ", amount{}, least); err != nil {
+		least.Instances += len(all.Services[i].Instances)
+		least.Bytes += int64(len(encode(&all.Services[i])))
+		if err := s.fits("at least ", book.Amount{}, least); err != nil {
 			return nil, err
 		}
 	}
@@ -71,7 +72,7 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 		}
 	}
 	for i, text := range all.Objects {
-		if err := add(s.checkObject(key{}, slices.Clone(text))); err != nil {
+		if err := add(s.checkObject(book.Key{}, slices.Clone(text))); err != nil {
 			return nil, within(err, "objects", i)
 		}
 	}
@@ -87,17 +88,18 @@ func within(err error, list string, at int) error {
 	return err
 }
 
-func (s *Source) replaceLocked(begun time.Time, all Snapshot, wanted map[key]change, c Condition) (Outcome, func() error, error) {
+func (s *Source) replaceLocked(begun time.Time, all Snapshot, wanted map[book.Key]change, c Condition) (Outcome, func() error, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if c.Revision != 0 && c.Revision != s.book.revision {
-		return Outcome{}, nil, refuse(http.StatusPreconditionFailed, "the state is in revision %d by now", s.book.revision)
+	if c.Revision != 0 && c.Revision != s.book.Revision() {
+		return Outcome{}, nil, refuse(http.StatusPreconditionFailed, "the state is in revision %d by now", s.book.Revision())
 	}
 	var changes []change
 	var problems []mesh.Problem
-	for k, e := range s.book.entries {
-		replaced := k.kind == "" && all.Services != nil || k.kind != "" && all.Objects != nil
-		if _, stays := wanted[k]; e.body != nil && replaced && !stays {
+	for _, e := range s.book.All() {
+		k := e.Key
+		replaced := k.Kind == "" && all.Services != nil || k.Kind != "" && all.Objects != nil
+		if _, stays := wanted[k]; replaced && !stays {
 			changes = append(changes, s.gone(k))
 		}
 	}
@@ -105,7 +107,7 @@ func (s *Source) replaceLocked(begun time.Time, all Snapshot, wanted map[key]cha
 		if problems = append(problems, made.problems...); len(problems) > mostProblems {
 			problems = problems[:mostProblems]
 		}
-		if e := s.book.get(k); e == nil || string(e.body) != string(made.entry.body) {
+		if e := s.book.Get(k); e == nil || string(e.Body) != string(made.entry.Body) {
 			changes = append(changes, made)
 		} else if made.service != nil {
 			s.leases.set(made.service, made.renews, time.Now())
@@ -116,7 +118,7 @@ func (s *Source) replaceLocked(begun time.Time, all Snapshot, wanted map[key]cha
 	}
 	// removals first, as they make room; and the same change has the same order each time
 	slices.SortFunc(changes, func(a, b change) int { return compareChange(a.entry, b.entry) })
-	revision := s.book.revision
+	revision := s.book.Revision()
 	if len(changes) > 0 {
 		revision = s.commit(begun, changes)
 	}

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/reading"
 	"fairway/internal/source"
+	"fairway/internal/source/api/book"
 	"fairway/internal/source/platform"
 )
 
@@ -29,7 +30,7 @@ type Source struct {
 	decoder *config.Decoder
 	rows    *platform.Translator // of services that name no host
 	hosts   *platform.Translator // of services that name one
-	journal *journal             // nil: nothing is kept
+	journal *book.Journal        // nil: nothing is kept
 	bodies  bodies
 	lane    *reading.Lane // bodies that are large are decoded one at a time
 	server  server
@@ -40,7 +41,7 @@ type Source struct {
 	wanting bool             // for a snapshot; guarded by writing
 
 	mu      sync.Mutex // held for moments, writing perhaps before it
-	book    *book
+	book    *book.Book
 	changed chan struct{} // closed with the next change
 }
 
@@ -63,34 +64,33 @@ func newOn(files disk.Files, name string, o Options, log *slog.Logger, decoder *
 		name: name, opts: o, log: log.With("source", name), decoder: decoder,
 		rows:   platform.NewTranslator(name, o.Naming, defaultHost),
 		hosts:  platform.NewTranslator(name, byHost, ""),
-		leases: newLeases(), book: newBook(time.Now()), changed: make(chan struct{}),
+		leases: newLeases(), book: book.New(time.Now()), changed: make(chan struct{}),
 		bodies: newBodies(o), lane: reading.NewLane(), server: newServer(),
 	}
 	s.wanting = o.AwaitSnapshot
 	if o.StateFile == "" {
 		return s, nil
 	}
-	j, book, err := openJournal(files, o.StateFile, o.MaxState<<20, s.book)
+	j, state, err := book.OpenJournal(files, o.StateFile, o.MaxState<<20, s.book)
 	if err != nil {
 		return nil, fmt.Errorf("%s: stateFile: %w", name, err)
 	}
-	s.journal, s.book = j, book
-	s.wanting = o.AwaitSnapshot && len(book.entries) == 0
-	for _, e := range book.all() {
-		if e.key.kind != "" {
+	s.journal, s.book = j, state
+	s.wanting = o.AwaitSnapshot && state.IsEmpty()
+	for _, e := range state.All() {
+		if e.Key.Kind != "" {
 			continue
 		}
-		service, err := stored(e.body)
+		service, err := stored(e.Body)
 		if err != nil {
-			return nil, fmt.Errorf("%s: stateFile: %s: %w", name, e.key.path(), err)
+			return nil, fmt.Errorf("%s: stateFile: %s: %w", name, e.Key.Path(), err)
 		}
-		e.instances = len(service.Instances)
-		book.instances += e.instances
+		ports := 0
 		shard, _ := s.serviceRows(&service)
 		for _, row := range shard.Rows.Services {
-			e.ports = len(row.Ports)
+			ports = len(row.Ports)
 		}
-		book.ports += e.ports
+		state.Measure(e, len(service.Instances), ports)
 		s.leases.set(&service, true, time.Now())
 	}
 	return s, nil
@@ -134,7 +134,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.writing.Lock()
 	s.setOut(nil)
 	s.writing.Unlock()
-	return s.journal.close()
+	return s.journal.Close()
 }
 
 func (s *Source) open(ctx context.Context, sink source.Sink) error {
@@ -148,14 +148,14 @@ func (s *Source) open(ctx context.Context, sink source.Sink) error {
 	s.leases.renew(time.Now()) // no client could renew anything meanwhile
 	begun := time.Now()
 	shards, problems := []source.Shard{{Whole: true}}, map[string][]mesh.Problem{}
-	for _, e := range s.book.all() {
+	for _, e := range s.book.All() {
 		shard, found := s.restored(e)
 		shards = append(shards, shard)
 		if len(found) > 0 {
-			problems[e.key.path()] = found
+			problems[e.Key.Path()] = found
 		}
 	}
-	if out.Has(s.book.services + s.book.objects); s.wanting {
+	if out.Has(s.book.Amount().Things()); s.wanting {
 		out.Put(begun, shards, problems)
 	} else {
 		out.Synced(begun, shards, problems)
@@ -167,11 +167,11 @@ func (s *Source) open(ctx context.Context, sink source.Sink) error {
 
 // restored builds the rows of a stored entry. An entry that another version of this program accepted, and this one does
 // not, gets no rows, but a problem.
-func (s *Source) restored(e *entry) (source.Shard, []mesh.Problem) {
-	if e.key.kind != "" {
-		return s.objectRows(e.key, config.Document{File: "/v1/" + e.key.path(), Line: 1, Text: e.body})
+func (s *Source) restored(e *book.Entry) (source.Shard, []mesh.Problem) {
+	if e.Key.Kind != "" {
+		return s.objectRows(e.Key, config.Document{File: "/v1/" + e.Key.Path(), Line: 1, Text: e.Body})
 	}
-	service, err := stored(e.body)
+	service, err := stored(e.Body)
 	if err != nil {
 		panic(err) // New has read it
 	}
@@ -188,8 +188,8 @@ func (s *Source) serviceRows(v *Service) (source.Shard, []mesh.Problem) {
 // objectKind is that of the shards that objects are handed in as.
 const objectKind = "object"
 
-func (s *Source) objectRows(k key, doc config.Document) (source.Shard, []mesh.Problem) {
-	shard := source.Shard{Key: source.ShardKey{Kind: objectKind, Part: k.path()}, Whole: true}
+func (s *Source) objectRows(k book.Key, doc config.Document) (source.Shard, []mesh.Problem) {
+	shard := source.Shard{Key: source.ShardKey{Kind: objectKind, Part: k.Path()}, Whole: true}
 	object, problems := s.decoder.Decode(doc)
 	if object != nil {
 		shard.Rows.Objects = []*config.Object{object}
@@ -200,12 +200,12 @@ func (s *Source) objectRows(k key, doc config.Document) (source.Shard, []mesh.Pr
 // Service returns a service as it is stored.
 func (s *Source) Service(namespace, name string) (Service, bool) {
 	s.mu.Lock()
-	e := s.book.get(key{"", namespace, name})
+	e := s.book.Get(book.Key{Namespace: namespace, Name: name})
 	s.mu.Unlock()
 	if e == nil {
 		return Service{}, false
 	}
-	v, err := stored(e.body)
+	v, err := stored(e.Body)
 	return v, err == nil
 }
 
@@ -213,5 +213,5 @@ func (s *Source) Service(namespace, name string) (Service, bool) {
 func (s *Source) Revision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.book.revision
+	return s.book.Revision()
 }

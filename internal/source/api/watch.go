@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fairway/internal/source/api/book"
 	"net"
 	"net/http"
 	"time"
@@ -21,13 +22,13 @@ type thing struct {
 	Name      string `json:"name"`
 }
 
-func lineOf(e *entry) line {
-	out := line{Type: "put", Revision: e.revision}
+func lineOf(e *book.Entry) line {
+	out := line{Type: "put", Revision: e.Revision}
 	i := itemOf(e)
 	out.Service, out.Object = i.Service, i.Object
-	if e.body == nil {
-		if out.Type = "delete"; e.key.kind == "" {
-			out.Service = encode(thing{e.key.namespace, e.key.name})
+	if e.Body == nil {
+		if out.Type = "delete"; e.Key.Kind == "" {
+			out.Service = encode(thing{e.Key.Namespace, e.Key.Name})
 		}
 	}
 	return out
@@ -57,11 +58,11 @@ func (s *Source) watch(w http.ResponseWriter, r *http.Request) error {
 	if only != "" && only != "services" && only != "objects" {
 		return refuse(http.StatusBadRequest, "only: %s; want services or objects", quoted(only))
 	}
-	c := &cursor{to: since, began: since, wanted: func(k key) bool {
-		return (only == "" || (only == "services") == (k.kind == "")) && (!q.Has("kind") || k.kind == q.Get("kind"))
+	c := &cursor{to: since, began: since, wanted: func(k book.Key) bool {
+		return (only == "" || (only == "services") == (k.Kind == "")) && (!q.Has("kind") || k.Kind == q.Get("kind"))
 	}}
 	s.mu.Lock()
-	floor, now := s.book.floor, s.book.revision
+	floor, now := s.book.Floor(), s.book.Revision()
 	s.mu.Unlock()
 	switch {
 	case since == 0:
@@ -122,23 +123,23 @@ func (v *server) send(w http.ResponseWriter, control *http.ResponseController, l
 type cursor struct {
 	to     uint64 // everything up to this revision was sent
 	began  uint64 // what went until then is of no interest
-	wanted func(key) bool
+	wanted func(book.Key) bool
 	lost   bool // what went since may be forgotten: the client has to begin anew
 }
 
 // next returns the next lines, whether there are more of them now, and a channel that is closed once there are more.
 func (c *cursor) next(s *Source) (lines []line, more bool, changed chan struct{}) {
 	s.mu.Lock()
-	if s.book.floor > max(c.to, c.began) {
+	if s.book.Floor() > max(c.to, c.began) {
 		c.lost = true
-		lines = []line{{Type: "gap", Revision: s.book.revision}}
+		lines = []line{{Type: "gap", Revision: s.book.Revision()}}
 		s.mu.Unlock()
 		return lines, false, nil
 	}
-	found, to := s.book.since(c.to, mostItems, mostBytes, func(e *entry) bool {
-		return c.wanted(e.key) && (e.body != nil || e.revision > c.began)
+	found, to := s.book.Since(c.to, mostItems, mostBytes, func(e *book.Entry) bool {
+		return c.wanted(e.Key) && (e.Body != nil || e.Revision > c.began)
 	})
-	more, changed = to != s.book.revision, s.changed
+	more, changed = to != s.book.Revision(), s.changed
 	s.mu.Unlock()
 	c.to = to
 	lines = make([]line, 0, len(found)+1)

@@ -80,12 +80,13 @@ func TestWatchesEndWithTheSource(t *testing.T) {
 func TestWatchOfWhatIsForgotten(t *testing.T) {
 	w := start(t, api.Options{Address: local})
 	since := w.Revision()
-	for i := range api.MostGone + 1 {
+	const remembered = 10_000 // removals
+	for i := range remembered + 1 {
 		name := fmt.Sprint("s", i)
 		if _, err := w.PutService(api.Service{Namespace: "n", Name: name}, api.Condition{}); err != nil {
 			t.Fatal(err)
 		}
-		if i == api.MostGone-1 {
+		if i == remembered-1 {
 			w.watch(fmt.Sprintf("?since=%d", since)).end() // all is known so far
 		}
 		if _, err := w.DeleteService("n", name, api.Condition{}); err != nil {

@@ -1,4 +1,4 @@
-package relay
+package cache
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 
+	"fairway/internal/agent/relay/wire"
 	"fairway/internal/disk"
 )
 
@@ -26,7 +27,7 @@ const (
 const headSize = 4 + 4 + 1 + 8
 
 // record puts a head before a payload.
-func record(kind byte, id batchID, payload []byte) []byte {
+func record(kind byte, id BatchID, payload []byte) []byte {
 	out := make([]byte, headSize, headSize+len(payload))
 	binary.LittleEndian.PutUint32(out, uint32(len(payload)))
 	out[8] = kind
@@ -37,7 +38,7 @@ func record(kind byte, id batchID, payload []byte) []byte {
 }
 
 // write appends a record and returns where it begins.
-func (c *cache) write(kind byte, id batchID, payload []byte) (int64, error) {
+func (c *Cache) write(kind byte, id BatchID, payload []byte) (int64, error) {
 	at := c.end
 	if _, err := c.file.WriteAt(record(kind, id, payload), at); err != nil {
 		return 0, err
@@ -46,12 +47,12 @@ func (c *cache) write(kind byte, id batchID, payload []byte) (int64, error) {
 	return at, nil
 }
 
-// errNoCache is the error for a file that no cache wrote.
-var errNoCache = errors.New("no cache, or of another kind")
+// ErrNotCache is the error of Open for a file that no cache wrote.
+var ErrNotCache = errors.New("no cache, or of another kind")
 
-// openCache reads the cache that an earlier agent left. It cuts off everything from the first record that is not whole. A file that
+// Open reads the cache that an earlier agent left. It cuts off everything from the first record that is not whole. A file that
 // cannot be read to its end stays as it is.
-func openCache(files disk.Files, path string, limit int64, log *slog.Logger) (*cache, error) {
+func Open(files disk.Files, path string, limit int64, log *slog.Logger) (*Cache, error) {
 	f, err := files.Edit(path)
 	if err != nil {
 		return nil, err
@@ -69,13 +70,13 @@ func openCache(files disk.Files, path string, limit int64, log *slog.Logger) (*c
 	return c, nil
 }
 
-func (c *cache) load() error {
+func (c *Cache) load() error {
 	info, err := c.file.Stat()
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return errNoCache
+		return ErrNotCache
 	}
 	in := bufio.NewReaderSize(c.file, 64<<10)
 	kind, _, payload, err := readRecord(in, c.payloadLimit(info.Size()))
@@ -83,7 +84,7 @@ func (c *cache) load() error {
 	case err != nil && !torn(err):
 		return err
 	case err != nil, kind != recordNode, len(payload) != sha256.Size:
-		return errNoCache
+		return ErrNotCache
 	}
 	copy(c.node[:], payload)
 	c.end = headSize + int64(len(payload))
@@ -97,35 +98,35 @@ func (c *cache) load() error {
 }
 
 // payloadLimit is how many bytes the payload of the record at the cache's end may have, in a file of a size.
-func (c *cache) payloadLimit(size int64) int64 { return min(c.limit+slack, size-c.end-headSize) }
+func (c *Cache) payloadLimit(size int64) int64 { return min(c.limit+slack, size-c.end-headSize) }
 
 // torn reports whether an error means the end of the whole records, and not that reading failed before it.
 func torn(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoCache)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrNotCache)
 }
 
 // next applies one record. Its error is torn if there is none.
-func (c *cache) next(in io.Reader, size int64) error {
+func (c *Cache) next(in io.Reader, size int64) error {
 	kind, id, payload, err := readRecord(in, c.payloadLimit(size))
 	if err != nil {
 		return err
 	}
 	if !c.replay(kind, id, payload) {
-		return errNoCache
+		return ErrNotCache
 	}
 	c.end += headSize + int64(len(payload))
 	return nil
 }
 
 // replay applies a record; false if it is invalid.
-func (c *cache) replay(kind byte, id batchID, payload []byte) bool {
+func (c *Cache) replay(kind byte, id BatchID, payload []byte) bool {
 	switch kind {
 	case recordResponse:
-		r, err := decodeResponse(payload)
+		r, err := wire.DecodeResponse(payload)
 		if err != nil {
 			return false
 		}
-		c.pending[id] = batch{r.typ, c.end, len(payload), r.items, r.removed}
+		c.pending[id] = batch{r.Type, c.end, len(payload), r.Items, r.Removed}
 		c.last = max(c.last, id)
 	case recordCommit:
 		if b, ok := c.pending[id]; ok {
@@ -138,14 +139,14 @@ func (c *cache) replay(kind byte, id batchID, payload []byte) bool {
 }
 
 // readRecord reads a record; its payload may have at most that many bytes.
-func readRecord(in io.Reader, most int64) (kind byte, id batchID, payload []byte, err error) {
+func readRecord(in io.Reader, most int64) (kind byte, id BatchID, payload []byte, err error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return 0, 0, nil, err
 	}
 	size := int64(binary.LittleEndian.Uint32(head[:]))
 	if size > most {
-		return 0, 0, nil, errNoCache
+		return 0, 0, nil, ErrNotCache
 	}
 	payload = make([]byte, size)
 	if _, err := io.ReadFull(in, payload); err != nil {
@@ -153,44 +154,25 @@ func readRecord(in io.Reader, most int64) (kind byte, id batchID, payload []byte
 	}
 	sum := crc32.Update(crc32.ChecksumIEEE(head[8:]), crc32.IEEETable, payload)
 	if sum != binary.LittleEndian.Uint32(head[4:]) {
-		return 0, 0, nil, errNoCache
+		return 0, 0, nil, ErrNotCache
 	}
-	return head[8], batchID(binary.LittleEndian.Uint64(head[9:])), payload, nil
-}
-
-// encode writes a response with the given Resource messages.
-func (r response) encode(bodies [][]byte, nonce string) []byte {
-	size := len(r.typ) + len(nonce) + 16
-	for _, body := range bodies {
-		size += len(body) + 6
-	}
-	out := appendField(make([]byte, 0, size), responseType, r.typ)
-	if nonce != "" {
-		out = appendField(out, responseNonce, nonce)
-	}
-	for _, body := range bodies {
-		out = appendField(out, responseResource, body)
-	}
-	for _, name := range r.removed {
-		out = appendField(out, responseRemoved, name)
-	}
-	return out
+	return head[8], BatchID(binary.LittleEndian.Uint64(head[9:])), payload, nil
 }
 
 // chunk is the approximate size of a response from the cache, in the file and to Envoy.
 const chunk = 1 << 20
 
 // rewrite copies the useful records to a new file, which replaces the old one. The caller holds mu.
-func (c *cache) rewrite() error {
-	next, err := createCache(c.files, c.path+".tidy", c.node, c.limit, c.log)
+func (c *Cache) rewrite() error {
+	next, err := Create(c.files, c.path+".tidy", c.node, c.limit, c.log)
 	if err != nil {
 		return err
 	}
 	if err = c.copyTo(next); err == nil {
-		err = next.moveTo(c.path)
+		err = next.MoveTo(c.path)
 	}
 	if err != nil {
-		next.discard()
+		next.Discard()
 		return err
 	}
 	c.file.Close()
@@ -198,7 +180,7 @@ func (c *cache) rewrite() error {
 	return nil
 }
 
-func (c *cache) copyTo(next *cache) error {
+func (c *Cache) copyTo(next *Cache) error {
 	next.last = c.last
 	for _, typ := range slices.Sorted(maps.Keys(c.index)) {
 		if err := c.copyType(next, typ); err != nil {
@@ -221,7 +203,7 @@ func (c *cache) copyTo(next *cache) error {
 	return nil
 }
 
-func (c *cache) copyType(next *cache, typ string) error {
+func (c *Cache) copyType(next *Cache, typ string) error {
 	known := c.index[typ]
 	names := slices.Sorted(maps.Keys(known))
 	for first := true; first || len(names) > 0; first = false {
@@ -235,8 +217,8 @@ func (c *cache) copyType(next *cache, typ string) error {
 			}
 			bodies, names, size = append(bodies, body), names[1:], size+len(body)
 		}
-		raw := response{typ: typ}.encode(bodies, "")
-		r, err := decodeResponse(raw)
+		raw := wire.Response{Type: typ}.Encode(bodies, "")
+		r, err := wire.DecodeResponse(raw)
 		if err != nil {
 			return err
 		}
@@ -249,7 +231,7 @@ func (c *cache) copyType(next *cache, typ string) error {
 		if _, err := next.write(recordCommit, id, nil); err != nil {
 			return err
 		}
-		next.apply(id, batch{typ, at, len(raw), r.items, r.removed})
+		next.apply(id, batch{typ, at, len(raw), r.Items, r.Removed})
 	}
 	return nil
 }

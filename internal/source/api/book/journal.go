@@ -1,4 +1,4 @@
-package api
+package book
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// journal keeps a state in a file: a line that says what it is, a line for each thing, and one more for each change since.
-// A change is written down when flush of its revision has returned; those that come meanwhile are written together. The
+// Journal keeps a state in a file: a line that says what it is, a line for each thing, and one more for each change since.
+// A change is on disk when Flush of its revision has returned; those that come meanwhile are written together. The
 // file is written anew, as a whole, when changes are most of it, and after any failure. A nil journal keeps nothing.
-type journal struct {
+type Journal struct {
 	files disk.Files
 	path  string
 
@@ -55,9 +55,10 @@ type record struct {
 // spare is how many bytes of changes are kept behind any state.
 const spare = 1 << 20
 
-// openJournal reads the file, and writes it anew. If there is no file, the state is fresh.
-func openJournal(files disk.Files, path string, most int64, fresh *book) (*journal, *book, error) {
-	j := &journal{files: files, path: path, broken: true}
+// OpenJournal reads the file, of a state with at most most bytes, and writes it anew. It returns the state that it read, or fresh if there
+// is no file. An error says what is wrong with the file and how to go on; the file stays as it is.
+func OpenJournal(files disk.Files, path string, most int64, fresh *Book) (*Journal, *Book, error) {
+	j := &Journal{files: files, path: path, broken: true}
 	content, _, err := disk.Read(files, path, 8*most+spare) // changes double it, and JSON makes texts longer
 	state := fresh
 	switch {
@@ -69,13 +70,7 @@ func openJournal(files disk.Files, path string, most int64, fresh *book) (*journ
 			return nil, nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	entries := make([]*entry, 0, len(state.order))
-	for _, p := range state.order {
-		if p.entry != nil {
-			entries = append(entries, p.entry)
-		}
-	}
-	err = j.flush(state.revision, func() ([]*entry, uint64, uint64) { return entries, state.floor, state.revision })
+	err = j.Flush(state.revision, state.Content)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +78,7 @@ func openJournal(files disk.Files, path string, most int64, fresh *book) (*journ
 }
 
 // replay reads a journal. A last line that is not whole was never answered for, and is left out.
-func replay(content []byte) (*book, error) {
+func replay(content []byte) (*Book, error) {
 	first, rest, _ := bytes.Cut(content, []byte{'\n'})
 	text, ok := unsealed(first)
 	var h head
@@ -93,7 +88,7 @@ func replay(content []byte) (*book, error) {
 	if h.Format != journalFormat {
 		return nil, fmt.Errorf("it is of format %d, and format %d is read", h.Format, journalFormat)
 	}
-	state := &book{entries: map[key]*entry{}}
+	state := &Book{entries: map[Key]*Entry{}}
 	for line := 2; len(rest) > 0; line++ {
 		var one []byte
 		whole := false
@@ -111,12 +106,12 @@ func replay(content []byte) (*book, error) {
 		if r.Revision <= state.revision {
 			continue // it was written again
 		}
-		e := &entry{key: key{r.Kind, r.Namespace, r.Name}, revision: r.Revision}
+		e := &Entry{Key: Key{r.Kind, r.Namespace, r.Name}, Revision: r.Revision}
 		switch {
 		case r.Kind == "" && r.Service != nil:
-			e.body = bytes.Clone(r.Service)
+			e.Body = bytes.Clone(r.Service)
 		case r.Kind != "" && r.Text != "":
-			e.body = []byte(r.Text)
+			e.Body = []byte(r.Text)
 		}
 		state.restore(e)
 	}
@@ -141,29 +136,29 @@ func unsealed(line []byte) ([]byte, bool) {
 	return text, ok && err == nil && uint32(n) == crc32.ChecksumIEEE(text)
 }
 
-func (e *entry) record() record {
-	r := record{Revision: e.revision, Kind: e.key.kind, Namespace: e.key.namespace, Name: e.key.name}
-	if e.key.kind == "" {
-		r.Service = e.body
+func (e *Entry) record() record {
+	r := record{Revision: e.Revision, Kind: e.Key.Kind, Namespace: e.Key.Namespace, Name: e.Key.Name}
+	if e.Key.Kind == "" {
+		r.Service = e.Body
 	} else {
-		r.Text = string(e.body)
+		r.Text = string(e.Body)
 	}
 	return r
 }
 
-// add notes a change. Changes are added in order.
-func (j *journal) add(e *entry) {
+// Add notes a change for the next Flush. Changes must be added in order of their revisions, under the lock that guards the book.
+func (j *Journal) Add(e *Entry) {
 	if j == nil {
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.pending, j.upTo = sealed(j.pending, e.record()), e.revision
+	j.pending, j.upTo = sealed(j.pending, e.record()), e.Revision
 }
 
-// flush returns once the change of a revision, and those before it, would survive a power cut. all is the whole state,
-// in order of last change. It may be called from any goroutine.
-func (j *journal) flush(revision uint64, all func() (entries []*entry, floor, revision uint64)) error {
+// Flush returns once the change of a revision, and those before it, would survive a power cut. all returns the whole state, as Book.Content
+// does; it is called if the file has to be written anew. Any goroutine may call Flush.
+func (j *Journal) Flush(revision uint64, all func() (entries []*Entry, floor, revision uint64)) error {
 	if j == nil {
 		return nil
 	}
@@ -190,7 +185,7 @@ func (j *journal) flush(revision uint64, all func() (entries []*entry, floor, re
 }
 
 // more appends. flushing is held.
-func (j *journal) more(text []byte) error {
+func (j *Journal) more(text []byte) error {
 	if _, err := j.file.WriteAt(text, j.size); err != nil {
 		return err
 	}
@@ -199,7 +194,7 @@ func (j *journal) more(text []byte) error {
 }
 
 // anew writes the whole file. flushing is held.
-func (j *journal) anew(all func() ([]*entry, uint64, uint64)) (upTo uint64, err error) {
+func (j *Journal) anew(all func() ([]*Entry, uint64, uint64)) (upTo uint64, err error) {
 	entries, floor, revision := all()
 	text := sealed(nil, head{journalFormat, revision, floor})
 	for _, e := range entries {
@@ -219,8 +214,8 @@ func (j *journal) anew(all func() ([]*entry, uint64, uint64)) (upTo uint64, err 
 	return revision, nil
 }
 
-// close leaves the file until the next flush.
-func (j *journal) close() error {
+// Close closes the file until the next Flush.
+func (j *Journal) Close() error {
 	if j == nil {
 		return nil
 	}

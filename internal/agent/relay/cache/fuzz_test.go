@@ -1,4 +1,4 @@
-package relay
+package cache
 
 import (
 	"bytes"
@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"fairway/internal/agent/relay/wire"
 	"fairway/internal/disk"
 )
 
 // FuzzCacheFile: whatever is in the file, it is a cache within its limit, or none; what it gives can be sent.
 func FuzzCacheFile(f *testing.F) {
 	node := record(recordNode, 0, make([]byte, sha256.Size))
-	body := response{typ: "t", removed: []string{"gone"}}.encode([][]byte{appendField(nil, resourceName, "a")}, "")
+	resource := wire.EncodeResource("t", wire.Versioned{Name: "a"}, nil)
+	body := wire.Response{Type: "t", Removed: []string{"gone"}}.Encode([][]byte{resource}, "")
 	f.Add(node)
 	f.Add(bytes.Join([][]byte{node, record(recordResponse, 1, body), record(recordCommit, 1, nil)}, nil))
 	f.Add(bytes.Join([][]byte{node, record(recordCommit, 9, nil), record(recordResponse, 1, []byte{0xff})}, nil))
@@ -28,22 +30,22 @@ func FuzzCacheFile(f *testing.F) {
 			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c, err := openCache(disk.OS, path, 1<<16, slog.New(slog.DiscardHandler))
+			c, err := Open(disk.OS, path, 1<<16, slog.New(slog.DiscardHandler))
 			if err != nil {
 				continue
 			}
 			kept := allOf(t, c)
-			c.close()
+			c.Close()
 			if left, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(content, left) {
 				t.Fatalf("%d bytes are left of %d, %v", len(left), len(content), err)
 			}
-			if c, err = openCache(disk.OS, path, 1<<16, slog.New(slog.DiscardHandler)); err != nil {
+			if c, err = Open(disk.OS, path, 1<<16, slog.New(slog.DiscardHandler)); err != nil {
 				t.Fatalf("what was a cache is none when it is opened again: %v", err)
 			}
 			if again := allOf(t, c); !maps.Equal(kept, again) {
 				t.Fatalf("opened again it holds %v, not %v", again, kept)
 			}
-			c.close()
+			c.Close()
 		}
 	})
 }
@@ -53,52 +55,28 @@ func FuzzCacheFile(f *testing.F) {
 func whole(input []byte) (out []byte) {
 	for len(input) >= 3 {
 		n := min(int(input[2]), len(input)-3)
-		out = append(out, record(input[0], batchID(input[1]), input[3:3+n])...)
+		out = append(out, record(input[0], BatchID(input[1]), input[3:3+n])...)
 		input = input[3+n:]
 	}
 	return out
 }
 
 // allOf reads all that a cache holds: the version of each resource, by type and name, as its message says it too.
-func allOf(t *testing.T, c *cache) map[[2]string]string {
+func allOf(t *testing.T, c *Cache) map[[2]string]string {
 	t.Helper()
 	out := map[[2]string]string{}
 	for typ := range c.index {
-		versions, _ := c.versions(typ)
+		versions, _ := c.Versions(typ)
 		for name, version := range versions {
-			bodies, items, took, err := c.read(typ, []string{name}, chunk)
-			if err != nil || took != 1 || len(bodies) != 1 || items[0] != (versioned{name, version}) {
+			bodies, items, took, err := c.Read(typ, []string{name})
+			if err != nil || took != 1 || len(bodies) != 1 || items[0] != (wire.Versioned{Name: name, Version: version}) {
 				t.Fatalf("%s %s: %d taken, %v, %v", typ, name, took, items, err)
 			}
-			if v, err := decodeVersioned(bodies[0], resourceName, resourceVersion); err != nil || v != items[0] {
+			if v, err := versionIn(bodies[0]); err != nil || v != items[0] {
 				t.Fatalf("%s %s: the file has %v, %v", typ, name, v, err)
 			}
 			out[[2]string{typ, name}] = version
 		}
 	}
 	return out
-}
-
-// FuzzMessages: what Envoy or a control plane says is read the same way again once it is written.
-func FuzzMessages(f *testing.F) {
-	f.Add(
-		request{node: []byte{}, typ: "t", subscribe: []string{"a"}, initial: []versioned{{"a", "1"}}, nonce: "n", failed: true}.encode()[0])
-	f.Add(response{typ: "t", removed: []string{"b"}}.encode([][]byte{appendField(nil, resourceName, "a")}, "n"))
-	f.Add([]byte{0x0a, 0xff})
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		if r, err := decodeRequest(raw); err == nil {
-			again, err := decodeRequest(r.encode()[0])
-			if err != nil || again.typ != r.typ || again.nonce != r.nonce || len(again.subscribe) != len(r.subscribe) ||
-				len(again.initial) != len(r.initial) {
-				t.Fatalf("%+v becomes %+v, %v", r, again, err)
-			}
-		}
-		if r, err := decodeResponse(raw); err == nil {
-			for _, i := range r.items {
-				if i.at < 0 || i.at+i.size > len(raw) {
-					t.Fatalf("a resource lies outside: %+v", i)
-				}
-			}
-		}
-	})
 }

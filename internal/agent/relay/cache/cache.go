@@ -1,4 +1,4 @@
-package relay
+package cache
 
 import (
 	"crypto/sha256"
@@ -11,14 +11,15 @@ import (
 	"strings"
 	"sync"
 
+	"fairway/internal/agent/relay/wire"
 	"fairway/internal/disk"
 )
 
-// writer identifies a session that writes to a cache; only one writes at a time.
-type writer uint64
+// Writer identifies a session that writes to a cache; only one writes at a time.
+type Writer uint64
 
-// batchID names a response that was written to a cache and not committed yet; 0 is none.
-type batchID uint64
+// BatchID names a response that was written to a cache and not committed yet; 0 is none.
+type BatchID uint64
 
 // entry is the place of a resource in the file: the bytes of its Resource message.
 type entry struct {
@@ -32,50 +33,50 @@ type batch struct {
 	typ     string
 	at      int64 // of its record
 	size    int   // of its payload
-	items   []item
+	items   []wire.Item
 	removed []string
 }
 
-// cache is a file with the resources that one node's Envoy has acknowledged. Memory holds names, versions and places,
+// Cache is a file with the resources that one node's Envoy has acknowledged. Memory holds names, versions and places,
 // never bodies. Several sessions may read it at once, and the one that took it last writes. A nil cache keeps nothing.
-type cache struct {
+type Cache struct {
 	files disk.Files
-	path  string
 	limit int64
 	log   *slog.Logger
 
-	mu       sync.Mutex
-	file     disk.Random
-	node     [sha256.Size]byte
-	end      int64 // of the file
-	live     int64 // bytes of what the index points at
-	index    map[string]map[string]entry
-	pending  map[batchID]batch
-	last     batchID
-	writer   writer // of the session that took it last; 0: none
-	again    int64  // minimum size for another rewrite after one has failed
-	gone     bool   // closed, or given up
-	upToDate bool   // it holds what an Envoy of this agent holds, and is not older
+	mu      sync.Mutex
+	path    string
+	file    disk.Random
+	node    [sha256.Size]byte
+	end     int64 // of the file
+	live    int64 // bytes of what the index points at
+	index   map[string]map[string]entry
+	pending map[BatchID]batch
+	last    BatchID
+	writer  Writer // of the session that took it last; 0: none
+	again   int64  // minimum size for another rewrite after one has failed
+	gone    bool   // closed, or given up
+	current bool   // MarkUpToDate was called
 }
 
 // errTooBig is why a cache is given up when it grows over its limit.
 var errTooBig = errors.New("it is larger than its limit")
 
 // inFile returns a cache in an open file that has not been read or written yet.
-func inFile(files disk.Files, path string, f disk.Random, limit int64, log *slog.Logger) *cache {
-	return &cache{
+func inFile(files disk.Files, path string, f disk.Random, limit int64, log *slog.Logger) *Cache {
+	return &Cache{
 		files:   files,
 		path:    path,
 		limit:   limit,
 		log:     log,
 		file:    f,
 		index:   map[string]map[string]entry{},
-		pending: map[batchID]batch{},
+		pending: map[BatchID]batch{},
 	}
 }
 
-// createCache makes an empty cache for a node.
-func createCache(files disk.Files, path string, node [sha256.Size]byte, limit int64, log *slog.Logger) (*cache, error) {
+// Create makes an empty cache for a node, at a path where no other cache may be in use. The limit is in bytes.
+func Create(files disk.Files, path string, node [sha256.Size]byte, limit int64, log *slog.Logger) (*Cache, error) {
 	f, err := files.Make(path)
 	if err != nil {
 		return nil, err
@@ -83,18 +84,18 @@ func createCache(files disk.Files, path string, node [sha256.Size]byte, limit in
 	c := inFile(files, path, f, limit, log)
 	c.node = node
 	if _, err := c.write(recordNode, 0, node[:]); err != nil {
-		c.discard()
+		c.Discard()
 		return nil, err
 	}
 	return c, nil
 }
 
-// cached reports whether a type is kept: keys never are.
-func cached(typ string) bool { return !strings.HasSuffix(typ, ".Secret") }
+// Keeps reports whether resources of a type are kept. Secrets never are.
+func Keeps(typ string) bool { return !strings.HasSuffix(typ, ".Secret") }
 
-// take makes the caller the writer. Responses that the writer before has not committed are dropped, and what it still writes is not
+// Take makes the caller the writer. Responses that the writer before has not committed are dropped, and what it still writes is not
 // kept: its Envoy is older, or its stream has ended and it is late to handle the last messages.
-func (c *cache) take() writer {
+func (c *Cache) Take() Writer {
 	if c == nil {
 		return 0
 	}
@@ -105,16 +106,17 @@ func (c *cache) take() writer {
 	return c.writer
 }
 
-// isFor reports whether a writer is still the cache's writer.
-func (c *cache) isFor(w writer) bool {
+// IsWriter reports whether a writer is still the cache's writer.
+func (c *Cache) IsWriter(w Writer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writer == w
 }
 
-// add writes a response. It is kept once committed.
-func (c *cache) add(by writer, raw []byte, r response) batchID {
-	if c == nil || !cached(r.typ) {
+// Add writes a response; raw is its encoding. The caller calls Commit when Envoy acknowledges it, or Abort when Envoy refuses it. Add
+// returns 0 if there is nothing to keep, or if by is not the writer.
+func (c *Cache) Add(by Writer, raw []byte, r wire.Response) BatchID {
+	if c == nil || !Keeps(r.Type) {
 		return 0
 	}
 	c.mu.Lock()
@@ -128,19 +130,19 @@ func (c *cache) add(by writer, raw []byte, r response) batchID {
 		c.giveUp(err)
 		return 0
 	}
-	c.pending[c.last] = batch{r.typ, at, len(raw), r.items, r.removed}
+	c.pending[c.last] = batch{r.Type, at, len(raw), r.Items, r.Removed}
 	return c.last
 }
 
 // has reports whether a response holds nothing new: two sessions of a hot restart receive the same.
-func (c *cache) has(r response) bool {
-	known := c.index[r.typ]
-	for _, i := range r.items {
-		if e, ok := known[i.name]; !ok || e.version != i.version || i.version == "" {
+func (c *Cache) has(r wire.Response) bool {
+	known := c.index[r.Type]
+	for _, i := range r.Items {
+		if e, ok := known[i.Name]; !ok || e.version != i.Version || i.Version == "" {
 			return false
 		}
 	}
-	for _, name := range r.removed {
+	for _, name := range r.Removed {
 		if _, ok := known[name]; ok {
 			return false
 		}
@@ -148,8 +150,8 @@ func (c *cache) has(r response) bool {
 	return known != nil && len(c.pending) == 0
 }
 
-// commit keeps a batch.
-func (c *cache) commit(id batchID) {
+// Commit keeps a batch. It does nothing for 0, and for a batch that another writer has dropped.
+func (c *Cache) Commit(id BatchID) {
 	if c == nil || id == 0 {
 		return
 	}
@@ -167,8 +169,8 @@ func (c *cache) commit(id batchID) {
 	c.compact()
 }
 
-// abort forgets a batch.
-func (c *cache) abort(id batchID) {
+// Abort forgets a batch.
+func (c *Cache) Abort(id BatchID) {
 	if c == nil || id == 0 {
 		return
 	}
@@ -178,7 +180,7 @@ func (c *cache) abort(id batchID) {
 }
 
 // apply enters a batch into the index.
-func (c *cache) apply(id batchID, b batch) {
+func (c *Cache) apply(id BatchID, b batch) {
 	delete(c.pending, id)
 	known := c.index[b.typ]
 	if known == nil {
@@ -190,13 +192,13 @@ func (c *cache) apply(id batchID, b batch) {
 		delete(known, name)
 	}
 	for _, i := range b.items {
-		c.live += int64(i.size) - int64(known[i.name].size)
-		known[i.name] = entry{i.version, b.at + headSize + int64(i.at), int32(i.size)}
+		c.live += int64(i.Size) - int64(known[i.Name].size)
+		known[i.Name] = entry{i.Version, b.at + headSize + int64(i.At), int32(i.Size)}
 	}
 }
 
-// drop forgets resources.
-func (c *cache) drop(by writer, typ string, names []string) {
+// Drop forgets resources. Names that are not kept are skipped.
+func (c *Cache) Drop(by Writer, typ string, names []string) {
 	if c == nil {
 		return
 	}
@@ -207,12 +209,12 @@ func (c *cache) drop(by writer, typ string, names []string) {
 	if len(names) == 0 {
 		return
 	}
-	r := response{typ: typ, removed: names}
-	c.commit(c.add(by, r.encode(nil, ""), r))
+	r := wire.Response{Type: typ, Removed: names}
+	c.Commit(c.Add(by, r.Encode(nil, ""), r))
 }
 
-// versions returns the versions of a type's resources by name, and whether the cache has the type.
-func (c *cache) versions(typ string) (map[string]string, bool) {
+// Versions returns the versions of a type's resources by name, and whether the cache has the type.
+func (c *Cache) Versions(typ string) (map[string]string, bool) {
 	if c == nil {
 		return nil, false
 	}
@@ -226,8 +228,8 @@ func (c *cache) versions(typ string) (map[string]string, bool) {
 	return out, ok && !c.gone
 }
 
-// read returns the Resource messages of the names that are kept, up to about limit bytes in all, and how many of the names it read.
-func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, items []versioned, took int, err error) {
+// Read returns the Resource messages of the names that are kept, up to about chunk bytes in all, and how many of the names it read.
+func (c *Cache) Read(typ string, names []string) (bodies [][]byte, items []wire.Versioned, took int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
@@ -235,7 +237,7 @@ func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, it
 	}
 	size := 0
 	for _, name := range names {
-		if size >= limit {
+		if size >= chunk {
 			break
 		}
 		took++
@@ -247,7 +249,7 @@ func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, it
 		if _, err := c.file.ReadAt(body, e.at); err != nil {
 			return nil, nil, 0, fmt.Errorf("read %s: %w", c.path, err)
 		}
-		bodies, items = append(bodies, body), append(items, versioned{name, e.version})
+		bodies, items = append(bodies, body), append(items, wire.Versioned{Name: name, Version: e.version})
 		size += len(body)
 	}
 	return bodies, items, took, nil
@@ -258,7 +260,7 @@ const slack = 4 << 20
 
 // compact rewrites the cache if most of it is useless, and gives it up if it is too large. If the rewrite fails, the cache stays as
 // it is while it is within its limit, and the rewrite is tried again when it has grown.
-func (c *cache) compact() {
+func (c *Cache) compact() {
 	if c.live > c.limit {
 		c.giveUp(errTooBig)
 		return
@@ -279,24 +281,24 @@ func (c *cache) compact() {
 }
 
 // giveUp removes a cache after an error, of a full or broken disk for example: an incomplete cache is worse than none.
-func (c *cache) giveUp(err error) {
+func (c *Cache) giveUp(err error) {
 	c.log.Error("the cache of configuration is given up: an Envoy that starts while the control plane is away will have to wait for it",
 		"file", c.path, "error", err)
 	c.remove()
 }
 
-func (c *cache) remove() {
+func (c *Cache) remove() {
 	if c.gone {
 		return
 	}
 	c.gone = true
 	c.file.Close()
 	_ = c.files.Remove(c.path) // nothing is lost
-	c.index, c.pending = map[string]map[string]entry{}, map[batchID]batch{}
+	c.index, c.pending = map[string]map[string]entry{}, map[BatchID]batch{}
 }
 
-// discard removes the cache and its file.
-func (c *cache) discard() {
+// Discard removes the cache and its file.
+func (c *Cache) Discard() {
 	if c == nil {
 		return
 	}
@@ -305,8 +307,8 @@ func (c *cache) discard() {
 	c.remove()
 }
 
-// close leaves the file for the next agent.
-func (c *cache) close() {
+// Close leaves the file for the next agent.
+func (c *Cache) Close() {
 	if c == nil {
 		return
 	}
@@ -318,8 +320,8 @@ func (c *cache) close() {
 	}
 }
 
-// usable reports whether the cache exists, and is this node's.
-func (c *cache) usable(node [sha256.Size]byte) bool {
+// UsableBy reports whether the cache exists, and is this node's.
+func (c *Cache) UsableBy(node [sha256.Size]byte) bool {
 	if c == nil {
 		return false
 	}
@@ -328,8 +330,8 @@ func (c *cache) usable(node [sha256.Size]byte) bool {
 	return !c.gone && c.node == node
 }
 
-// moveTo renames the cache; a file of that name is replaced.
-func (c *cache) moveTo(path string) error {
+// MoveTo renames the file, once it is safe on disk; a file of that name is replaced.
+func (c *Cache) MoveTo(path string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
@@ -345,8 +347,29 @@ func (c *cache) moveTo(path string) error {
 	return nil
 }
 
-// summary returns the number of resources and the size of the file.
-func (c *cache) summary() (names, bytes int64) {
+// MarkUpToDate notes that the cache holds what an Envoy of this agent holds, and is not older.
+func (c *Cache) MarkUpToDate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = true
+}
+
+// UpToDate reports whether MarkUpToDate was called. A cache that was opened is out of date at first.
+func (c *Cache) UpToDate() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current
+}
+
+// Path returns the path of the cache's file.
+func (c *Cache) Path() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.path
+}
+
+// Summary returns the number of resources and the size of the file.
+func (c *Cache) Summary() (names, bytes int64) {
 	if c == nil {
 		return 0, 0
 	}

@@ -1,4 +1,4 @@
-package relay
+package cache
 
 import (
 	"bytes"
@@ -53,11 +53,11 @@ func TestAFileThatCannotBeReadStays(t *testing.T) {
 	want := map[string]string{}
 	for i := range 50 {
 		name := fmt.Sprint("r", i)
-		c.commit(put(t, c, "t", "1", 40, name))
+		c.Commit(put(t, c, "t", "1", 40, name))
 		want[name] = "1"
 	}
 	put(t, c, "t", "2", 40, "r1") // never answered: what opening cuts off, or may
-	c.close()
+	c.Close()
 	before, err := os.ReadFile(c.path)
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +67,9 @@ func TestAFileThatCannotBeReadStays(t *testing.T) {
 			for _, after := range []int{0, 5, 100} {
 				f := &trouble{}
 				f.set(operation, after, fault)
-				again, err := openCache(f.files(), c.path, c.limit, c.log)
+				again, err := Open(f.files(), c.path, c.limit, c.log)
 				if err == nil {
-					again.close()
+					again.Close()
 				}
 				if (err == nil) != (f.met == 0) || err != nil && !strings.Contains(err.Error(), fault.Error()) {
 					t.Errorf("%s, call %d: %v, failed %d times with %v", operation, after, err, f.met, fault)
@@ -99,11 +99,11 @@ func TestFaultsOfWriting(t *testing.T) {
 			}
 			return nil
 		}}
-		path := filepath.Join(t.TempDir(), cacheFile)
-		c, err := createCache(files, path, aNode, 16<<20, slog.New(slog.NewTextHandler(&log, nil)))
+		path := filepath.Join(t.TempDir(), "xds.cache")
+		c, err := Create(files, path, aNode, 16<<20, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
-			if half, err := openCache(disk.OS, path, 1<<20, slog.New(slog.DiscardHandler)); err == nil {
-				half.close()
+			if half, err := Open(disk.OS, path, 1<<20, slog.New(slog.DiscardHandler)); err == nil {
+				half.Close()
 				t.Fatalf("seed %d: a cache that was not made is there", seed)
 			}
 			continue
@@ -117,33 +117,33 @@ func TestFaultsOfWriting(t *testing.T) {
 					next[k] = v
 				}
 			}
-			c.commit(put(t, c, "t", version, 400<<10, name))
+			c.Commit(put(t, c, "t", version, 400<<10, name))
 			if c.gone {
 				break
 			}
 			valid = []map[string]string{next}
-			if got, _ := c.versions("t"); fmt.Sprint(got) != fmt.Sprint(next) {
+			if got, _ := c.Versions("t"); fmt.Sprint(got) != fmt.Sprint(next) {
 				t.Fatalf("seed %d: kept are %v, want %v", seed, got, next)
 			}
 		}
 		gone := c.gone
-		c.close()
+		c.Close()
 		broken = false
 		if gone != strings.Contains(log.String(), "is given up") {
 			t.Errorf("seed %d: given up: %t; the log says %q", seed, gone, log.String())
 		}
-		again, err := openCache(files, path, c.limit, c.log)
+		again, err := Open(files, path, c.limit, c.log)
 		switch {
 		case err != nil && !gone:
 			t.Fatalf("seed %d: %v", seed, err)
 		case err == nil && !gone:
 			again.check(t, "t", valid[0])
-			again.close()
+			again.Close()
 		case err == nil: // it could not be removed
-			if got, _ := again.versions("t"); fmt.Sprint(got) != fmt.Sprint(valid[0]) {
+			if got, _ := again.Versions("t"); fmt.Sprint(got) != fmt.Sprint(valid[0]) {
 				t.Errorf("seed %d: what was given up holds %v, want %v", seed, got, valid[0])
 			}
-			again.close()
+			again.Close()
 		}
 	}
 }
@@ -154,15 +154,15 @@ func TestACacheThatCannotBeWrittenAnewGoesOn(t *testing.T) {
 		for _, fault := range faulty.Errors {
 			f := &trouble{}
 			var log bytes.Buffer
-			c, err := createCache(f.files(), filepath.Join(t.TempDir(), cacheFile), aNode, 64<<20, slog.New(slog.NewTextHandler(&log, nil)))
+			c, err := Create(f.files(), filepath.Join(t.TempDir(), "xds.cache"), aNode, 64<<20, slog.New(slog.NewTextHandler(&log, nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.commit(put(t, c, "stays", "1", 10, "x"))
+			c.Commit(put(t, c, "stays", "1", 10, "x"))
 			f.set(operation, 0, fault)
 			big := 1 << 20
 			for i := range 7 {
-				c.commit(put(t, c, "t", fmt.Sprint(i), big, "a"))
+				c.Commit(put(t, c, "t", fmt.Sprint(i), big, "a"))
 			}
 			c.check(t, "t", map[string]string{"a": "6"})
 			c.check(t, "stays", map[string]string{"x": "1"})
@@ -171,7 +171,7 @@ func TestACacheThatCannotBeWrittenAnewGoesOn(t *testing.T) {
 			}
 			f.set("", 0, nil)
 			for i := range 5 {
-				c.commit(put(t, c, "t", fmt.Sprint("more", i), big, "a"))
+				c.Commit(put(t, c, "t", fmt.Sprint("more", i), big, "a"))
 			}
 			if c.end > slack+4<<20 {
 				t.Errorf("%s: it has %d bytes still", operation, c.end)
@@ -179,7 +179,7 @@ func TestACacheThatCannotBeWrittenAnewGoesOn(t *testing.T) {
 			again := reopened(t, c)
 			again.check(t, "t", map[string]string{"a": "more4"})
 			again.check(t, "stays", map[string]string{"x": "1"})
-			again.close()
+			again.Close()
 		}
 	}
 }
