@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 		"needs a mark":                func(o *intercept.Options) { o.Mode, o.Mark = intercept.TProxy, 0 },
 		"the machine's own":           func(o *intercept.Options) { o.Mode, o.RouteTable = intercept.TProxy, 254 },
 		"needs a name server":         func(o *intercept.Options) { o.RedirectDNS = true },
-		"not a name of a network":        func(o *intercept.Options) { o.ExcludeInterfaces = []string{"a b"} },
+		"not a name of a network":     func(o *intercept.Options) { o.ExcludeInterfaces = []string{"a b"} },
 		"\"x;y/z\" is not a name":     func(o *intercept.Options) { o.VirtualInterfaces = []string{"x;y/z"} },
 	} {
 		o := intercept.DefaultOptions()
