@@ -25,7 +25,6 @@ const mostOfRoom = 2500
 var largeRooms = map[string]int{
 	"internal/inject":      3101,
 	"internal/source/kube": 3881,
-	"internal/table":       3800,
 }
 
 // A room is read in an afternoon.
