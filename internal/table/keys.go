@@ -16,7 +16,7 @@ type keys struct {
 // counted is a table of keys that counts how often each one is named. It has the row of a key while the count is above 0.
 type counted struct {
 	core
-	edited []*cells.Cell // keys whose count the turn changes
+	counts cells.Counts
 }
 
 // Keys declares the table of the distinct keys that names returns for the rows of
@@ -45,45 +45,20 @@ func (t *keys) settle(turn *turn) {
 		if slices.Equal(was, now) {
 			continue
 		}
-		t.count(was, now)
+		t.counts.Move(was, now)
 	}
 	t.publish()
 }
 
-// count adds 1 for each of the keys in now, and takes 1 away for each key in was.
-func (t *counted) count(was, now []*cells.Cell) {
-	for _, k := range now {
-		t.edit(k)
-		k.Named++
-	}
-	for _, k := range was {
-		if k.Named > 0 {
-			t.edit(k)
-			k.Named--
-		}
-	}
-}
-
-// edit registers a key to be checked at the end of the turn.
-func (t *counted) edit(c *cells.Cell) {
-	if !c.Marked {
-		c.Marked = true
-		t.edited = append(t.edited, c)
-	}
-}
-
 // publish adds the rows of keys that are named for the first time, and drops the rows of keys that are no longer named.
 func (t *counted) publish() {
-	for _, c := range t.edited {
-		c.Marked = false
-		switch named := c.Named > 0; {
-		case named && !c.Has:
-			t.put(c, c.Val())
-		case !named && c.Has:
+	for c := range t.counts.Crossed {
+		if c.Has {
 			t.drop(c)
+		} else {
+			t.put(c, c.Val())
 		}
 	}
-	t.edited = cells.Recycle(t.edited)
 }
 
 // membersOf visits the cells of the rows that name a key.

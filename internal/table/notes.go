@@ -84,7 +84,7 @@ func (t *distinct) settle(*turn) {
 	for _, moved := range t.store.notesMoved {
 		t.now = t.cellsOf(moved.table.Name, moved.new, true, t.now)
 		t.was = t.cellsOf(moved.table.Name, moved.old, false, t.was)
-		t.count(t.was, t.now)
+		t.counts.Move(t.was, t.now)
 	}
 	t.publish()
 }

@@ -12,6 +12,7 @@
 //	Queue    the makers that must run in a turn, and Heights the tables that have some
 //	Tree     the rows of a group, shared between versions; Rows is its typed form
 //	Terms    a user's function that names keys of another table
+//	Counts   how often rows name a key
 //	Listing  a table in print
 //
 // Everything here is written by one goroutine, the one with the turn, except that runs of a derivation may call Look at once. The package
