@@ -168,6 +168,7 @@ func (t *Tree) size() int {
 	return t.len
 }
 
+// All yields the items in key order.
 func (t *Tree) All(yield func(Item) bool) {
 	if t != nil {
 		t.root.all(yield)
