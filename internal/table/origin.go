@@ -14,7 +14,7 @@ type Origin struct {
 
 // Origins returns the input rows that a row was made from: it walks the reads
 // recorded for the row, the source row first, down to the inputs. If a group was read, the origins of all its members count. Reads that
-// found nothing, and reads of tables marked Broad, are not origins. match, if not nil, selects input tables. The result is ordered by
+// found nothing, and reads of tables with SkipInOrigins, are not origins. match, if not nil, selects input tables. The result is ordered by
 // declaration of the table, then by key.
 func Origins[K comparable, V any](tx *Tx, from *Table[K, V], k K, match func(table string) bool) []Origin {
 	tx.check(from.core.store)
