@@ -73,6 +73,10 @@ var arrows = map[string][]string{
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
 	// Stored services and objects, and their journal: it knows no HTTP.
 	"source/api/book": {"disk", "identity/safefile"},
+	// Pods as trees, words that users write, and values of the chart: none knows an injection.
+	"inject/edit":   {},
+	"inject/form":   {"printable"},
+	"inject/values": {"inject/form"},
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
