@@ -26,7 +26,6 @@ var largeRooms = map[string]int{
 	"internal/compile/gateway": 2533,
 	"internal/envoy/route":     2506,
 	"internal/mesh":            2597,
-	"internal/source/kube":     3881,
 	"internal/table":           3800,
 }
 

@@ -69,6 +69,9 @@ var arrows = map[string][]string{
 	"source/budget": {"mesh"},
 	// Objects in etcd; store knows their keys.
 	"source/etcd": {"config", "disk", "mesh", "printable", "reading", "servers", "source", "store"},
+	// Questions to an API server, and its answers; what the sink has to learn of objects: neither knows feeds.
+	"source/kube/answers": {"printable", "reading", "weigh"},
+	"source/kube/rows":    {"config", "mesh", "source", "source/budget", "source/kube/translate"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
 	// Stored services and objects, and their journal: it knows no HTTP.

@@ -1,4 +1,4 @@
-package kube
+package answers
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/reading"
+	"fairway/internal/source/kube/rows"
 )
 
 // endless answers every request with a body that does not end.
@@ -168,7 +169,7 @@ func FuzzLists(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s := stream{
 			from: bufio.NewReader(bytes.NewReader(text)), make: func() item { return new(corev1.Pod) }, wary: true,
-			each: func(o runtime.Object) error { cost(o); return nil },
+			each: func(o runtime.Object) error { rows.Cost(o); return nil },
 		}
 		_ = s.read()
 	})
