@@ -132,14 +132,14 @@ type Own struct {
 	Namespace string // empty: all
 	Fields    string // a selector; empty: all, as of labels
 	Labels    string
-	Empty     func() item // makes an object to read into
+	Empty     func() Item // makes an object to read into
 }
 
 // Empty returns an empty object of a type of Kubernetes' own: Own.Empty is Empty[corev1.Pod], for example.
 func Empty[O any, P interface {
 	*O
-	item
-}]() item {
+	Item
+}]() Item {
 	return P(new(O))
 }
 
