@@ -168,6 +168,6 @@ func TestRefusals(t *testing.T) {
 	}
 	defer taken.Close()
 	if _, err := embed.New(embed.Options{GRPCAddr: taken.Addr().String()}); err == nil {
-		t.Error("an address that is taken is no error")
+		t.Error("an address that is taken is not an error")
 	}
 }

@@ -73,7 +73,7 @@ type Service struct {
 	Port      uint32   // that clients address; 0: each port of instances is one of the service
 	Addresses []string // virtual IPs that clients address
 	ExportTo  []string // namespaces that may see it; empty: all
-	External  bool     // it is no part of the mesh: no mutual TLS is expected of it
+	External  bool     // it is not a part of the mesh: no mutual TLS is expected of it
 	// Instances serve it. Where a service is put, nil leaves those that it has; an empty list takes them away.
 	Instances []Instance
 }

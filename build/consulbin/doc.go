@@ -9,7 +9,7 @@
 // Obtain fills the second. A build takes minutes; any number of processes may ask at once, one builds and the others
 // wait for it. What it downloads is held by the module's go.sum.
 //
-// Consul is under the Business Source Licence: it is run by tests, and is no part of what the project ships. Its client
+// Consul is under the Business Source Licence: it is run by tests, and is not a part of what the project ships. Its client
 // library, which the control plane links, is under the Mozilla Public License.
 //
 // The package is tooling: nothing under internal/ may import it save tests.

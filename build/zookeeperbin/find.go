@@ -44,7 +44,7 @@ func Find() (Server, error) {
 	if named := os.Getenv(Variable); named != "" {
 		found, err := filepath.Glob(filepath.Join(named, "zookeeper-*.jar"))
 		if err != nil || len(found) == 0 {
-			return Server{}, fmt.Errorf("%s=%s is no folder with ZooKeeper's jars", Variable, named)
+			return Server{}, fmt.Errorf("%s=%s is not a folder with ZooKeeper's jars", Variable, named)
 		}
 		abs, err := filepath.Abs(named)
 		return Server{java, abs}, err

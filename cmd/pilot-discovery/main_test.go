@@ -106,7 +106,7 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 		{"log level", local("--log_output_level=loud"), []string{"--log_output_level", `"loud"`, "debug, info, warn, error, none"}},
 		{"several at once", local("--maxStreams=0", "--domain="), []string{"--maxStreams", "--domain"}},
 		{
-			"mesh configuration that is no YAML",
+			"mesh configuration that is not YAML",
 			local("--meshConfig=" + writeFile(t, "mesh", "trustDomain: a\n  b: [\n")),
 			[]string{"--meshConfig", "mesh:2"},
 		},
@@ -184,7 +184,7 @@ func (r *running) line(t *testing.T, msg string) map[string]any {
 		r.seen.Write(append(r.lines.Bytes(), '\n'))
 		var line map[string]any
 		if err := json.Unmarshal(r.lines.Bytes(), &line); err != nil {
-			t.Fatalf("a log line is no JSON: %q: %v", r.lines.Text(), err)
+			t.Fatalf("a log line is not JSON: %q: %v", r.lines.Text(), err)
 		}
 		if line["msg"] == msg {
 			return line
@@ -226,7 +226,7 @@ spec:
     directResponse: {status: 418}
 `
 
-// TestRunsUntilSIGTERM: a bad rule does not keep the program from starting, and a signal to stop is no failure.
+// TestRunsUntilSIGTERM: a bad rule does not keep the program from starting, and a signal to stop is not a failure.
 func TestRunsUntilSIGTERM(t *testing.T) {
 	rules := t.TempDir()
 	if err := os.WriteFile(filepath.Join(rules, "bad.yaml"), []byte(badRule), 0o600); err != nil {

@@ -33,7 +33,7 @@ type reader struct {
 	revision  string // of the control plane; empty: any
 	alone     bool   // there is no cluster that could have more pods than the files
 
-	at       map[what]config.Document // where objects are written that are no rows of their own
+	at       map[what]config.Document // where objects are written that are not rows of their own
 	rows     source.Rows              // of the file that is being read
 	problems []mesh.Problem
 	services []*corev1.Service

@@ -110,11 +110,10 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	in, err := newIncoming(s, extra)
-	if err != nil {
-		s.secure.Close()
-		return nil, err
+	var out outgoing
+	if err == nil {
+		out, err = newOutgoing(s, in)
 	}
-	out, err := newOutgoing(s, in)
 	if err != nil {
 		s.secure.Close()
 		return nil, err
@@ -132,8 +131,8 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	in.door = door.New(s.door(), in.graph.In)
 	in.pacer = pace.New(in.door, in.clock.Next)
 	in.budgets = quota.New(s.quota(), in.pacer)
-	in.selected = selectors.New(s.opts.Namespace, in.budgets)
-	in.shards = shards.New(in.selected, s.opts.Log)
+	in.shards = shards.New(in.budgets, s.opts.Log)
+	in.selected = selectors.New(s.opts.Namespace, in.graph.Store, in.graph.In.Mesh)
 	in.others = clusters.New(s.clusters(in))
 	if in.own, err = s.ownCluster(in); err != nil {
 		return in, err
@@ -203,6 +202,7 @@ func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 	return slices.Concat([]loop.Follower{
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
 		{Name: "wanted Secrets", Of: table.Follow(g.WantedSecrets), Follow: func(loop.Turn) { wanted.Secrets(g.WantedSecrets, in.own) }},
+		{Name: "discovery selectors", Follow: func(loop.Turn) { in.selected.Follow() }},
 		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g.In.Mesh) }},
 		{Name: "wanted keys", Of: table.Follow(g.WantedKeys), Follow: func(loop.Turn) { wanted.Keys(g.WantedKeys, in.keys) }},
 		{Name: "wanted names", Of: table.Follow(g.Networks.Names), Follow: func(loop.Turn) { wanted.Names(g.Networks.Names, in.names) }},

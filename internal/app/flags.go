@@ -253,7 +253,7 @@ func readKeys(e *environment.Reader, opts *Options) {
 		for word := range strings.SplitSeq(list, ",") {
 			p, err := netip.ParsePrefix(strings.TrimSpace(word))
 			if err != nil {
-				e.AddError("BLOCKED_CIDRS_IN_JWKS_URIS", fmt.Errorf("%q is no network; want 10.0.0.0/8,fd00::/8", word))
+				e.AddError("BLOCKED_CIDRS_IN_JWKS_URIS", fmt.Errorf("%q is not a network; want 10.0.0.0/8,fd00::/8", word))
 				continue
 			}
 			opts.KeysBarred = append(opts.KeysBarred, p.Masked())

@@ -155,7 +155,7 @@ func (o *Options) flagged() []registries.Entry {
 	return []registries.Entry{registries.Consul(o.ConsulURL)}
 }
 
-// knownRegistries are the registries that this program has. Kubernetes is read if there is a cluster: its name alone is no mistake.
+// knownRegistries are the registries that this program has. Kubernetes is read if there is a cluster: its name alone is not a mistake.
 var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File", consulRegistry}
 
 // Validate tells every mistake in the options at once.
@@ -203,7 +203,7 @@ func (o *Options) Validate() error {
 	}
 	errs = append(errs, o.checkNumbers()...)
 	if o.Domain == "" || strings.ContainsAny(o.Domain, " /:") {
-		errs = append(errs, fmt.Errorf("--domain: %q is no DNS suffix; the usual is cluster.local", o.Domain))
+		errs = append(errs, fmt.Errorf("--domain: %q is not a DNS suffix; the usual is cluster.local", o.Domain))
 	}
 	return errors.Join(errs...)
 }

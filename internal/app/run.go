@@ -80,7 +80,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
 		"https", d.HTTPSAddr(), "monitoring", d.sockets.MonitoringAddr())
 	if d.setup.reach == nil && containsFold(opts.Registries, kubernetes) {
-		log.Info("no Kubernetes is read: this is no pod of a cluster, and --kubeconfig names none")
+		log.Info("no Kubernetes is read: this is not a pod of a cluster, and --kubeconfig names none")
 	}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
 	defer stopServing()

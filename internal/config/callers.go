@@ -79,14 +79,14 @@ func checkCaller(name string, mode networking.ClientTLSSettings_TLSmode) *Unmet 
 	parts := strings.Split(id, "/")
 	switch {
 	case len(name) > 2048:
-		return &Unmet{"", fmt.Sprintf("a name of %d bytes is no certificate's", len(name)), "write at most 2048"}
+		return &Unmet{"", fmt.Sprintf("a name of %d bytes is not a certificate's", len(name)), "write at most 2048"}
 	case mode == networking.ClientTLSSettings_ISTIO_MUTUAL:
 		if !spiffe || len(parts) != 5 || parts[1] != "ns" || parts[3] != "sa" || slices.Contains(parts, "") {
-			return &Unmet{"", fmt.Sprintf("%q is no identity of a mesh", name),
+			return &Unmet{"", fmt.Sprintf("%q is not an identity of a mesh", name),
 				"write spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or mode MUTUAL"}
 		}
 	case spiffe && (len(parts) < 2 || slices.Contains(parts, "")):
-		return &Unmet{"", fmt.Sprintf("%q is no SPIFFE id", name), "write spiffe://<trust domain>/<path>"}
+		return &Unmet{"", fmt.Sprintf("%q is not a SPIFFE id", name), "write spiffe://<trust domain>/<path>"}
 	case !spiffe && !plainName(name, 253):
 		return &Unmet{"", fmt.Sprintf("%q is neither a SPIFFE id nor a DNS name", name),
 			"write spiffe://<trust domain>/<path>, or a name as galley.example: in lower case, without a wildcard"}

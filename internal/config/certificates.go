@@ -39,7 +39,7 @@ func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unmet
 			refuse(".secretName", "the certificate needs a Secret, and none is named", "name one")
 			continue
 		case len(validation.IsDNS1123Subdomain(c.GetSecretName())) > 0:
-			refuse(".secretName", fmt.Sprintf("%q is no name of a Secret", c.GetSecretName()),
+			refuse(".secretName", fmt.Sprintf("%q is not a name of a Secret", c.GetSecretName()),
 				"write lower case letters, digits, '-' and '.'")
 			continue
 		case slices.ContainsFunc(out, func(o Certificate) bool { return o.Secret == c.GetSecretName() }):
@@ -52,7 +52,7 @@ func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unmet
 		var names []string
 		for j, name := range c.GetDnsNames() {
 			if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
-				refuse(fmt.Sprintf(".dnsNames[%d]", j), fmt.Sprintf("%q is no DNS name: the certificate is not kept", name),
+				refuse(fmt.Sprintf(".dnsNames[%d]", j), fmt.Sprintf("%q is not a DNS name: the certificate is not kept", name),
 					"write one as web.shop.svc")
 				names = nil
 				break

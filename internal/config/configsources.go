@@ -79,7 +79,7 @@ func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unmet) {
 		return out, nil
 	case FolderScheme:
 		if out.Place = filepath.Clean(place); !filepath.IsAbs(place) {
-			return out, &Unmet{".address", fmt.Sprintf("%q is no folder", s.GetAddress()), "write its whole path: fs:///etc/rules"}
+			return out, &Unmet{".address", fmt.Sprintf("%q is not a folder", s.GetAddress()), "write its whole path: fs:///etc/rules"}
 		}
 	case XDSScheme, MCPScheme:
 		host, port, err := net.SplitHostPort(place)
@@ -95,7 +95,7 @@ func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unmet) {
 		return out, checkCallers(out.TLS)
 	default:
 		return out, &Unmet{
-			".address", fmt.Sprintf("%q is no scheme that is read", scheme), "write xds://, mcp://, mcp-sink://, fs:// or k8s://",
+			".address", fmt.Sprintf("%q is not a scheme that is read", scheme), "write xds://, mcp://, mcp-sink://, fs:// or k8s://",
 		}
 	}
 	return out, nil

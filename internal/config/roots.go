@@ -70,7 +70,7 @@ func rootBlocks(text string) (out []string, err error) {
 				return nil, err
 			}
 			if !c.IsCA {
-				return nil, fmt.Errorf("the certificate of %q is no authority's", c.Subject.CommonName)
+				return nil, fmt.Errorf("the certificate of %q is not an authority's", c.Subject.CommonName)
 			}
 		case "X509 CRL":
 			if _, err := x509.ParseRevocationList(block.Bytes); err != nil {

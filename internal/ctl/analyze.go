@@ -81,7 +81,7 @@ func (s *session) analyze() *cobra.Command {
 	f.StringVar(&a.fail, "failure-threshold", "Error", "lowest severity that makes the exit code 1: Info, Warning or Error")
 	f.StringVar(&a.show, "output-threshold", "Info", "lowest severity that is reported: Info, Warning or Error")
 	f.StringVarP(&a.format, "output", "o", "log", "log, json or yaml")
-	f.BoolVar(&a.unknown, "ignore-unknown", false, "say nothing of documents that are no objects of this mesh, as values of charts")
+	f.BoolVar(&a.unknown, "ignore-unknown", false, "say nothing of documents that are not objects of this mesh, as values of charts")
 	f.StringArrayVarP(&a.suppressed, "suppress", "S", nil,
 		"do not report a code for an object, as 'NoEndpoints=ServiceEntry legacy.shop'; * matches any text; may be repeated")
 	f.DurationVar(&a.within, "timeout", 30*time.Second, "how long the cluster may take")

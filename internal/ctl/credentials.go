@@ -95,7 +95,7 @@ func (c *credentials) readToken() (string, error) {
 	case token == "":
 		return "", errors.New("--token: there is nothing in it")
 	case int64(len(text)) > c.mostTokenBytes || strings.ContainsAny(token, " \t\r\n"):
-		return "", errors.New("--token: this is no token: want one word of at most 64 KiB")
+		return "", errors.New("--token: this is not a token: want one word of at most 64 KiB")
 	}
 	return token, nil
 }

@@ -136,7 +136,7 @@ func TestVersionAndPages(t *testing.T) {
 	if got := pilotctl("x", "internal-debug", "nothing", "--address", address); !strings.Contains(got, "there is no page /debug/nothing") {
 		t.Errorf("got %q", got)
 	}
-	if got := pilotctl("x", "internal-debug", "https://elsewhere/syncz", "--address", address); !strings.Contains(got, "is no page") {
+	if got := pilotctl("x", "internal-debug", "https://elsewhere/syncz", "--address", address); !strings.Contains(got, "is not a page") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -84,7 +84,7 @@ func pageOf(args []string) (path string, query url.Values, err error) {
 	}
 	u, err := url.Parse(args[0])
 	if err != nil || u.Host != "" || u.Scheme != "" {
-		return "", nil, fmt.Errorf("%q is no page: want a name as syncz, or config_dump?proxyID=web-1", args[0])
+		return "", nil, fmt.Errorf("%q is not a page: want a name as syncz, or config_dump?proxyID=web-1", args[0])
 	}
 	return "/debug/" + strings.TrimPrefix(strings.TrimPrefix(u.Path, "/"), "debug/"), u.Query(), nil
 }

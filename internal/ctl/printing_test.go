@@ -99,7 +99,7 @@ func TestCredentials(t *testing.T) {
 
 		"in plaintext":                 {"--address", "192.0.2.99:8080", "--token", token},
 		"there is nothing in it":       {"--address", server.URL, "--token", file("empty", "\n")},
-		"this is no token":             {"--address", server.URL, "--token", file("two", "a b")},
+		"this is not a token":          {"--address", server.URL, "--token", file("two", "a b")},
 		"want a file that holds":       {"--address", server.URL, "--token", "/no/such/file"},
 		"want both or neither":         {"--address", "https://127.0.0.1:1", "--cert", token},
 		"holds no certificate in PEM":  {"--address", "https://127.0.0.1:1", "--cacert", token},

@@ -17,7 +17,7 @@ const (
 	maxID          = 2048
 )
 
-// ID is a workload's identity. It is comparable; the zero ID is no identity.
+// ID is a workload's identity. It is comparable; the zero ID is not an identity.
 type ID struct{ TrustDomain, Namespace, ServiceAccount string }
 
 // New makes an id of its three parts.
@@ -26,7 +26,7 @@ func New(trustDomain, namespace, serviceAccount string) (ID, error) {
 	return id, id.Validate()
 }
 
-// Parse reads a SPIFFE id. SPIFFE ids of another form than Istio's are no identities of a mesh, and errors.
+// Parse reads a SPIFFE id. SPIFFE ids of another form than Istio's are not identities of a mesh, and errors.
 func Parse(s string) (ID, error) {
 	if len(s) > maxID {
 		return ID{}, fmt.Errorf("%w: %d bytes long, at most %d are allowed", ErrInvalid, len(s), maxID)

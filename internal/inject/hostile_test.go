@@ -58,7 +58,7 @@ func TestBounds(t *testing.T) {
 		"null container": {map[string]any{"spec": map[string]any{"containers": []any{nil}}}, "spec.containers[0].name"},
 		"null volume":    {map[string]any{"spec": map[string]any{"volumes": []any{nil}}}, "spec.volumes[0].name"},
 		"no UTF-8":       {map[string]any{"metadata": map[string]any{"name": "\xff"}}, "UTF-8"},
-		"no text":        {map[string]any{"metadata": map[string]any{"labels": 5}}, "this is no pod: cannot unmarshal number"},
+		"no text":        {map[string]any{"metadata": map[string]any{"labels": 5}}, "this is not a pod: cannot unmarshal number"},
 		"a long list": {
 			annotated("traffic.sidecar.istio.io/excludeInboundPorts", strings.Repeat("80,", 2000)), "2001 items of at most 1000",
 		},

@@ -40,7 +40,7 @@ func takeBack(pod map[string]any) error {
 	}
 	var was record
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
-		return refused("annotation "+statusAnnotation(), "it is no record of an injection (%w): remove it", err)
+		return refused("annotation "+statusAnnotation(), "it is not a record of an injection (%w): remove it", err)
 	}
 	var own overrides
 	if text := edit.Text(annotations, annotation.ProxyOverrides.Name); text != "" {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate is how often something may happen: so many a second, and so many at once. The zero Rate is no limit.
+// Rate is how often something may happen: so many a second, and so many at once. The zero Rate is not a limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int // at least 1 is taken

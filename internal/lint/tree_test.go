@@ -102,7 +102,7 @@ var arrows = map[string][]string{
 	"app/loop":      {"admin", "table"},
 	"app/audit":     {"admin", "printable", "table", "xds"},
 	"app/applies":   {"admin/page", "app/publish", "config", "mesh", "printable"},
-	"app/selectors": {"config", "source"},
+	"app/selectors": {"compile/input", "config", "source", "table"},
 	"app/clusters":  {"admin/page", "app/lasting", "app/selectors", "compile/secret", "config", "identity", "source", "table"},
 	"app/configsources": {
 		"app/lasting", "app/pushed", "app/secure", "compile/input", "config", "disk", "source", "table",

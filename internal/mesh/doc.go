@@ -12,6 +12,7 @@
 //	Problem    something a user wrote that does not do what it says, and what would be right
 //
 // Two rooms hold words of their own: code has the codes of problems, alias how registries say that a service is another name for a host.
+// Two check words from outside: nodeid reads a proxy's node id and metadata, regex checks regular expressions for Envoy.
 //
 // Values are immutable once handed on; keys are comparable. The package does no I/O. Of ours it imports only code and xdstype: it must not
 // know where values come from (source) or how they are used (compile).

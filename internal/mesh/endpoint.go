@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
 // Health says whether an endpoint gets traffic.
@@ -40,6 +41,13 @@ type HealthVerdict struct {
 
 // Locality is a place: "region/zone/subzone" taken apart.
 type Locality struct{ Region, Zone, SubZone string }
+
+// ParseLocality reads "region/zone/subzone". Parts at the end may be missing.
+func ParseLocality(s string) Locality {
+	region, rest, _ := strings.Cut(s, "/")
+	zone, sub, _ := strings.Cut(rest, "/")
+	return Locality{Region: region, Zone: zone, SubZone: sub}
+}
 
 func (l Locality) String() string {
 	switch {

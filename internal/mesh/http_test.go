@@ -92,16 +92,6 @@ func TestReadHTTPSettings(t *testing.T) {
 	}
 }
 
-func TestNodeBringsBadConfiguration(t *testing.T) {
-	_, err := mesh.ParseNode(mesh.Node{
-		ID:       "router~10.0.0.1~edge.infra~infra.svc.cluster.local",
-		Metadata: map[string]any{"PROXY_CONFIG": map[string]any{"gatewayTopology": map[string]any{"numTrustedProxies": "two"}}},
-	})
-	if err == nil || !strings.Contains(err.Error(), "PROXY_CONFIG: gatewayTopology.numTrustedProxies must be a whole number") {
-		t.Errorf("a node with a bad PROXY_CONFIG: %v", err)
-	}
-}
-
 func TestConfigure(t *testing.T) {
 	var p mesh.Proxy
 	if err := p.Configure(map[string]any{"tracing": map[string]any{"sampling": 7.5, "customTags": map[string]any{}}}); err != nil {

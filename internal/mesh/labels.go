@@ -7,7 +7,7 @@ import (
 )
 
 // Labels are key-value pairs in one canonical, comparable string: "a=1,b=2", sorted by key.
-// The empty value is no labels. Keys and values may not hold ',' or '=' (Kubernetes' syntax forbids both); those that do are dropped.
+// The empty value has no labels. Keys and values may not hold ',' or '=' (Kubernetes' syntax forbids both); those that do are dropped.
 type Labels string
 
 // MakeLabels gives the canonical form of m.

@@ -13,7 +13,7 @@ type Metadata string
 
 // Limits of a node's metadata. A longer entry is dropped. Entries are kept in order of their names until there are maxMetadata bytes.
 const (
-	maxMetadataEntry = maxNodeText
+	maxMetadataEntry = 256
 	maxMetadata      = 8 << 10
 )
 

@@ -9,7 +9,7 @@ import (
 
 // ObjectRef names an object that a user wrote, and its place. It is comparable.
 type ObjectRef struct {
-	Kind      string // "VirtualService"; "MeshConfig"; "file" for a document that is no object
+	Kind      string // "VirtualService"; "MeshConfig"; "file" for a document that is not an object
 	Namespace string
 	Name      string
 	File      string // the source's name for it; empty if there is no file

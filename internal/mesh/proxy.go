@@ -1,6 +1,8 @@
 package mesh
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -144,6 +146,27 @@ type Proxy struct {
 
 // Pod returns the key that a Kubernetes cluster has for the proxy's workload according to the proxy. The workload need not exist.
 func (p Proxy) Pod() WorkloadKey { return WorkloadKey{"Kubernetes/" + p.Cluster, p.Namespace, p.Name} }
+
+// mostTracing is the longest tracing configuration of a proxy, in bytes.
+const mostTracing = 4 << 10
+
+// Configure has the proxy be as its ProxyConfig says, in its JSON form. An error names the field.
+func (p *Proxy) Configure(proxyConfig map[string]any) (err error) {
+	p.Configured = true
+	if p.HTTP, err = ReadHTTPSettings(proxyConfig); err != nil {
+		return err
+	}
+	said, ok := proxyConfig["tracing"].(map[string]any)
+	if !ok || len(said) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(said) // of equal words equal texts: keys are sorted
+	if err != nil || len(text) > mostTracing {
+		return &FieldError{Field: "tracing", Want: fmt.Sprintf("at most %d bytes of JSON", mostTracing)}
+	}
+	p.Tracing = string(text)
+	return nil
+}
 
 // Families returns the families of all its addresses except link-local ones. Those are not served, and machines without IPv6 have them too.
 func (p Proxy) Families() Families {

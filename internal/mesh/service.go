@@ -222,7 +222,7 @@ func (a ClusterAddresses) equal(b ClusterAddresses) bool {
 	return a.Cluster == b.Cluster && slices.Equal(a.Addresses, b.Addresses)
 }
 
-// AddressesIn are the addresses that clients of a cluster use; "" is no cluster.
+// AddressesIn are the addresses that clients of a cluster use; "" is none.
 func (s *Service) AddressesIn(cluster string) []string {
 	for _, c := range s.Clusters {
 		if c.Cluster == cluster {

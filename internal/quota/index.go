@@ -199,7 +199,7 @@ func overBudget(h *objectState, why string, before bool) mesh.Problem {
 }
 
 // denyPolicy returns the policy that takes the place of a refused policy without a good version: the workloads that it selects must not be
-// open for lack of it. nil: the object is no such policy.
+// open for lack of it. nil: the object is not such a policy.
 func denyPolicy(o *config.Object) *config.Object {
 	spec, is := o.Spec.(*security.AuthorizationPolicy)
 	if !is {

@@ -80,9 +80,9 @@ func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return errors.New("it is no URL; want https://host:port")
+		return errors.New("it is not a URL; want https://host:port")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return fmt.Errorf("%q is no URL of a server; want https://host:port", printable.Text(u.Redacted(), printable.Short))
+		return fmt.Errorf("%q is not a URL of a server; want https://host:port", printable.Text(u.Redacted(), printable.Short))
 	case u.User != nil:
 		return errors.New("it has a password in it; want username and passwordFile")
 	case u.RawQuery != "" || u.Fragment != "":

@@ -34,7 +34,7 @@ func TestBadReach(t *testing.T) {
 		}
 	}
 	if err := (servers.Reach{}).Validate(); err == nil {
-		t.Error("no URL is no mistake")
+		t.Error("no URL is not a mistake")
 	}
 }
 

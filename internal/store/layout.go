@@ -123,7 +123,7 @@ const longestKey = longestPrefix + 1024
 func (l Layout) Object(key string) (config.Key, error) {
 	rest, below := strings.CutPrefix(key, l.Root())
 	if !below || len(key) > longestKey || !printable.Is(key, longestKey) {
-		return config.Key{}, errors.New("it is no key of an object")
+		return config.Key{}, errors.New("it is not a key of an object")
 	}
 	parts := strings.Split(rest, "/")
 	if len(parts) < 2 {
@@ -132,7 +132,7 @@ func (l Layout) Object(key string) (config.Key, error) {
 	kind := config.Kind(parts[1])
 	switch group, known := groups()[kind]; {
 	case !known:
-		return config.Key{}, fmt.Errorf("%s is no kind that is read", strconv.Quote(parts[1]))
+		return config.Key{}, fmt.Errorf("%s is not a kind that is read", strconv.Quote(parts[1]))
 	case group != parts[0]:
 		return config.Key{}, fmt.Errorf("%s is of group %s", kind, group)
 	}

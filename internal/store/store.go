@@ -94,7 +94,7 @@ func (s *Store) txn(ctx context.Context, compare []clientv3.Cmp, do, otherwise [
 const mostListed = 200_000
 
 // List reads the objects of some kinds, in one namespace or, if that is empty, in all: by kind, namespace and name, as they are at
-// one revision. Values that are no objects are left out.
+// one revision. Values that are not objects are left out.
 func (s *Store) List(ctx context.Context, kinds []config.Kind, namespace string) ([]Item, error) {
 	var out []Item
 	var revision int64

@@ -1,11 +1,12 @@
 package table
 
 import (
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"fairway/internal/table/cells"
 )
 
 // worker runs derivations on one goroutine. It keeps its buffers for the next run.
@@ -14,7 +15,7 @@ type worker struct {
 	r     Reader
 	outs  []emitted // of all runs of the batch
 	first int       // index in outs of the first row of the run in progress
-	fn    func(from *cell)
+	fn    func(from *cells.Cell)
 }
 
 func (d *derived) newWorker() *worker {
@@ -34,16 +35,16 @@ const (
 // compute runs the derivation for every stale row into batch. Nothing that other
 // rows can see changes here, so the runs may overlap.
 func (d *derived) compute() {
-	d.batch = slices.Grow(d.batch[:0], len(d.stale))[:len(d.stale)]
+	d.batch = slices.Grow(d.batch[:0], len(d.Stale))[:len(d.Stale)]
 	n := 1
-	if len(d.stale) >= d.store.parallel {
-		n = min(d.store.workers, (len(d.stale)+chunkRows-1)/chunkRows)
+	if len(d.Stale) >= d.store.parallel {
+		n = min(d.store.workers, (len(d.Stale)+chunkRows-1)/chunkRows)
 	}
 	for len(d.workers) < n {
 		d.workers = append(d.workers, d.newWorker())
 	}
 	if n <= 1 {
-		d.workers[0].runAll(0, len(d.stale))
+		d.workers[0].runAll(0, len(d.Stale))
 		return
 	}
 	var next atomic.Int64
@@ -52,10 +53,10 @@ func (d *derived) compute() {
 		all.Go(func() {
 			for {
 				end := int(next.Add(chunkRows))
-				if end-chunkRows >= len(d.stale) {
+				if end-chunkRows >= len(d.Stale) {
 					return
 				}
-				w.runAll(end-chunkRows, min(end, len(d.stale)))
+				w.runAll(end-chunkRows, min(end, len(d.Stale)))
 			}
 		})
 	}
@@ -64,8 +65,8 @@ func (d *derived) compute() {
 
 func (w *worker) runAll(from, to int) {
 	for i := from; i < to; i++ {
-		m := w.table.stale[i]
-		if w.table.has(m.from) {
+		m := w.table.Stale[i]
+		if w.table.has(m.From) {
 			w.table.batch[i] = w.run(m)
 		} else {
 			w.table.batch[i] = result{maker: m, gone: true}
@@ -74,13 +75,13 @@ func (w *worker) runAll(from, to int) {
 }
 
 // run computes the rows of one source row.
-func (w *worker) run(m *maker) (res result) {
-	w.r.begin(m.from)
+func (w *worker) run(m *cells.Maker) (res result) {
+	w.r.begin(m.From)
 	w.first = len(w.outs)
 	res.maker = m
 	res.err = w.call(m)
 	w.r.active = false
-	res.deps = w.r.changed(m.deps)
+	res.deps = w.r.reads.Changed(m.Deps)
 	if res.err != nil {
 		w.outs = w.outs[:w.first]
 		return res
@@ -93,64 +94,34 @@ func (w *worker) run(m *maker) (res result) {
 
 // call runs the derivation function, which also compares each emitted value with the current one. Both the function and equal are the
 // user's code and may panic.
-func (w *worker) call(m *maker) (err *PanicError) {
+func (w *worker) call(m *cells.Maker) (err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Table: w.table.name, Key: w.table.source.text(m.from), Value: p, Stack: string(debug.Stack())}
+			err = &PanicError{Table: w.table.Name, Key: w.table.source.Text(m.From), Value: p, Stack: string(debug.Stack())}
 		}
 	}()
-	w.fn(m.from)
+	w.fn(m.From)
 	return nil
 }
 
 // twice returns a note for each key that one run emitted more than once; the first value counts.
-func (w *worker) twice(m *maker) (notes []any) {
+func (w *worker) twice(m *cells.Maker) (notes []any) {
 	outs := w.outs[w.first:]
 	if len(outs) < 2 {
 		return nil
 	}
-	var seen set
-	again := map[*cell]bool{}
+	var seen cells.Set
+	again := map[*cells.Cell]bool{}
 	for _, o := range outs {
-		first := seen.same(o.cell)
+		first := seen.Same(o.cell)
 		switch {
 		case first == nil:
-			seen.add(o.cell)
+			seen.Add(o.cell)
 		case !again[first]:
 			again[first] = true
-			from := w.table.source.text(m.from)
-			notes = append(notes, &ConflictError{Table: w.table.name, Key: w.table.text(o.cell), Winner: from, Loser: from})
+			from := w.table.source.Text(m.From)
+			notes = append(notes, &ConflictError{Table: w.table.Name, Key: w.table.Text(o.cell), Winner: from, Loser: from})
 		}
 	}
 	return notes
-}
-
-// changed returns a copy of the reads of a run, or nil if they equal the reads of the run before.
-func (r *Reader) changed(before []dep) []dep {
-	if slices.EqualFunc(before, r.deps, sameRead) {
-		return nil
-	}
-	return append(make([]dep, 0, len(r.deps)), r.deps...)
-}
-
-// PanicError is the note on a source row if its derivation panicked.
-type PanicError struct {
-	Table, Key string // the derived table, and the source row's key
-	Value      any    // the argument of panic
-	Stack      string
-}
-
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("compute %s from %s: panic: %v", e.Table, e.Key, e.Value)
-}
-
-// ConflictError is the note on a source row that emits a key which belongs to
-// another row. (If Winner and Loser are the same, one row emitted the key twice; the first value counts.)
-type ConflictError struct {
-	Table, Key    string // the output row that both emit
-	Winner, Loser string // keys of source rows
-}
-
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("row %s of %s belongs to %s, and %s emits it too", e.Key, e.Table, e.Winner, e.Loser)
 }

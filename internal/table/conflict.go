@@ -1,6 +1,10 @@
 package table
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/table/cells"
+)
 
 // contest is an output key that more than one row emits. It keeps the emitted values of each of them, so that another one can take over
 // without a new run.
@@ -10,24 +14,24 @@ type contest struct {
 }
 
 type claim struct {
-	maker *maker
-	val   value // of its own
+	maker *cells.Maker
+	val   cells.Value // of its own
 }
 
 // open starts a contest with the present owner of a cell.
-func (d *derived) open(c *cell) {
+func (d *derived) open(c *cells.Cell) {
 	if d.contests == nil {
-		d.contests = map[*cell]*contest{}
+		d.contests = map[*cells.Cell]*contest{}
 	}
 	ct := &contest{}
 	d.contests[c] = ct
-	c.contested = true
+	c.Contested = true
 	// If the owner runs in this batch, its offer replaces the value held so far.
-	ct.claims = append(ct.claims, claim{c.owner, d.values.clone(c.val())})
+	ct.claims = append(ct.claims, claim{c.Owner, d.Values.Clone(c.Val())})
 }
 
 // join enters a maker into a contest, and has it decided again.
-func (d *derived) join(c *cell, m *maker) {
+func (d *derived) join(c *cells.Cell, m *cells.Maker) {
 	ct := d.contests[c]
 	if ct.find(m) < 0 {
 		ct.claims = append(ct.claims, claim{maker: m})
@@ -35,26 +39,26 @@ func (d *derived) join(c *cell, m *maker) {
 	d.enlist(c, ct)
 }
 
-func (d *derived) enlist(c *cell, ct *contest) {
+func (d *derived) enlist(c *cells.Cell, ct *contest) {
 	if !ct.listed {
 		ct.listed = true
 		d.contestedCells = append(d.contestedCells, c)
 	}
 }
 
-func (ct *contest) find(m *maker) int {
+func (ct *contest) find(m *cells.Maker) int {
 	return slices.IndexFunc(ct.claims, func(cl claim) bool { return cl.maker == m })
 }
 
 // offer sets the value that a maker emitted.
-func (ct *contest) offer(m *maker, v value) {
+func (ct *contest) offer(m *cells.Maker, v cells.Value) {
 	ct.claims[ct.find(m)].val = v
 }
 
 // letGo withdraws a maker from a cell that it no longer emits.
-func (d *derived) letGo(m *maker, c *cell) {
-	if !c.contested {
-		c.owner = nil
+func (d *derived) letGo(m *cells.Maker, c *cells.Cell) {
+	if !c.Contested {
+		c.Owner = nil
 		d.freed = append(d.freed, c)
 		return
 	}
@@ -72,44 +76,44 @@ func (d *derived) decide() {
 		ct.listed = false
 		d.store.notesChanged = true
 		slices.SortFunc(ct.claims, func(a, b claim) int {
-			return d.source.keys.compare(a.maker.from, b.maker.from)
+			return d.source.Keys.Compare(a.maker.From, b.maker.From)
 		})
 		if len(ct.claims) < 2 {
 			delete(d.contests, c)
-			c.contested = false
+			c.Contested = false
 		}
 		d.award(c, ct)
 	}
-	d.contestedCells = recycle(d.contestedCells)
+	d.contestedCells = cells.Recycle(d.contestedCells)
 	if len(d.contests) == 0 {
 		d.contests = nil
 	}
 }
 
 // award makes the first claimant the owner.
-func (d *derived) award(c *cell, ct *contest) {
+func (d *derived) award(c *cells.Cell, ct *contest) {
 	if len(ct.claims) == 0 {
-		c.owner = nil
-		if c.has {
+		c.Owner = nil
+		if c.Has {
 			d.drop(c)
 		}
 		return
 	}
 	first := ct.claims[0]
-	c.owner = first.maker
-	if !c.has || !d.values.equal(c.val(), first.val) {
-		d.put(c, d.values.clone(first.val))
+	c.Owner = first.maker
+	if !c.Has || !d.Values.Equal(c.Val(), first.val) {
+		d.put(c, d.Values.Clone(first.val))
 	}
 }
 
 // conflicts returns the errors of all rows that lost a contest, by the maker that lost.
-func (d *derived) conflicts() map[*maker][]*ConflictError {
-	told := map[*maker][]*ConflictError{}
+func (d *derived) conflicts() map[*cells.Maker][]*ConflictError {
+	told := map[*cells.Maker][]*ConflictError{}
 	for c, ct := range d.contests {
-		winner := d.source.text(ct.claims[0].maker.from)
+		winner := d.source.Text(ct.claims[0].maker.From)
 		for _, cl := range ct.claims[1:] {
 			told[cl.maker] = append(told[cl.maker], &ConflictError{
-				Table: d.name, Key: d.text(c), Winner: winner, Loser: d.source.text(cl.maker.from),
+				Table: d.Name, Key: d.Text(c), Winner: winner, Loser: d.source.Text(cl.maker.From),
 			})
 		}
 	}

@@ -1,46 +1,41 @@
 package table
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/table/cells"
+)
 
 // derived is a table computed row by row from another one. Each source row has a
 // maker, which is found as the first reader of the source row's cell and so
 // needs no index of its own.
 type derived struct {
 	core
+	cells.Queue
 	source *core
-	where  func(c *cell, v value) bool      // nil: every row of source is one of the derivation's
-	bind   func(w *worker) func(from *cell) // the function, emitting to a worker
+	where  func(c *cells.Cell, v cells.Value) bool // nil: every row of source is one of the derivation's
+	bind   func(w *worker) func(from *cells.Cell)  // the function, emitting to a worker
 
-	stale   []*maker
 	workers []*worker
 	batch   []result // of the turn in progress
 
-	freed          []*cell            // cells that lost their owner in this batch
-	contests       map[*cell]*contest // keys that more than one row emits
-	contestedCells []*cell            // contests to decide in this batch
-	remarks        map[*maker][]any   // notes, for the rows that have some
-}
-
-// maker computes the rows of one source row. Its deps are the reads of its last run, the source row first.
-type maker struct {
-	table  *derived
-	from   *cell
-	deps   []dep
-	outs   []*cell // the cells that it emitted, won or not
-	queued bool
+	freed          []*cells.Cell            // cells that lost their owner in this batch
+	contests       map[*cells.Cell]*contest // keys that more than one row emits
+	contestedCells []*cells.Cell            // contests to decide in this batch
+	remarks        map[*cells.Maker][]any   // notes, for the rows that have some
 }
 
 // emitted is one row that a derivation emitted.
 type emitted struct {
-	cell *cell
-	val  value // nil: equal to the cell's value
+	cell *cells.Cell
+	val  cells.Value // nil: equal to the cell's value
 }
 
 // result is the result of one run of a derivation.
 type result struct {
-	maker  *maker
+	maker  *cells.Maker
 	outs   []emitted
-	deps   []dep // nil: the same as before
+	deps   []cells.Dep // nil: the same as before
 	remark []any
 	err    *PanicError
 	gone   bool // the source row is gone
@@ -64,15 +59,16 @@ func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
 ) *Table[OK, OV] {
 	source := from.core
-	d := &derived{core: core{store: source.store, name: name, kind: KindDerived, from: source.name}, source: source}
-	begin(&d.core, compare, equal)
+	d := &derived{core: core{Table: cells.Table{Name: name}, store: source.store, kind: KindDerived, from: source.Name}, source: source}
+	cells.Begin(&d.Table, compare, equal)
 	if where != nil {
-		d.where = func(c *cell, v value) bool { return where(keyOf[IK](c), unboxed[IV](v)) }
+		d.where = func(c *cells.Cell, v cells.Value) bool { return where(cells.KeyOf[IK](c), cells.Unboxed[IV](v)) }
 	}
-	d.bind = func(w *worker) func(from *cell) {
+	d.bind = func(w *worker) func(from *cells.Cell) {
 		emit := emitter[OK](w, equal)
-		return func(from *cell) { fn(&w.r, keyOf[IK](from), valueOf[IK, IV](from), emit) }
+		return func(from *cells.Cell) { fn(&w.r, cells.KeyOf[IK](from), cells.ValueOf[IK, IV](from), emit) }
 	}
+	d.Queue = cells.Queue{Of: &d.Table, Due: &source.store.due}
 	source.store.declare(d)
 	source.starts = append(source.starts, d)
 	source.picks = source.picks || where != nil
@@ -84,43 +80,36 @@ func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 //
 //go:noinline
 func emitter[K comparable, V any](w *worker, equal func(a, b V) bool) func(K, V) {
-	t := &w.table.core
+	t := &w.table.Table
 	return func(k K, v V) {
-		hash := hashOf(k)
-		c := find(&t.cells, hash, k)
+		hash := cells.HashOf(k)
+		c := cells.Find(&t.Cells, hash, k)
 		if c == nil {
-			r := newRow[K, V](t, hash, k)
-			r.val = v
-			w.outs = append(w.outs, emitted{&r.cell, value(&r.val)})
+			r := cells.NewRow[K, V](t, hash, k)
+			r.Val = v
+			w.outs = append(w.outs, emitted{&r.Cell, cells.Value(&r.Val)})
 			return
 		}
 		out := emitted{cell: c}
-		if !equal(valueOf[K, V](c), v) {
-			out.val = boxed(v)
+		if !equal(cells.ValueOf[K, V](c), v) {
+			out.val = cells.Boxed(v)
 		}
 		w.outs = append(w.outs, out)
 	}
 }
 
 // has reports whether a cell holds a row that is computed from.
-func (d *derived) has(from *cell) bool {
-	return from.has && (d.where == nil || d.where(from, from.val()))
+func (d *derived) has(from *cells.Cell) bool {
+	return from.Has && (d.where == nil || d.where(from, from.Val()))
 }
 
 // start makes a maker for a source row, if it has none: the row is new, or old is a row that where excluded.
-func (d *derived) start(from *cell, old value) {
+func (d *derived) start(from *cells.Cell, old cells.Value) {
 	if old != nil && (d.where == nil || d.where(from, old)) || !d.has(from) {
 		return
 	}
-	m := &maker{table: d, from: from, queued: true}
-	m.enqueue()
-}
-
-// enqueue notes that the maker must run in this turn.
-func (m *maker) enqueue() {
-	d := m.table
-	d.stale = append(d.stale, m)
-	d.store.due.set(d.height)
+	m := &cells.Maker{Queue: &d.Queue, From: from, Queued: true}
+	m.Enqueue()
 }
 
 // settle recomputes the stale rows. It then works in steps over the whole batch,
@@ -128,7 +117,7 @@ func (m *maker) enqueue() {
 // recorded, keys are released, keys are claimed, and only then is each cell written, once.
 func (d *derived) settle(t *turn) {
 	d.compute()
-	d.reserve(len(d.batch))
+	d.Reserve(len(d.batch))
 	for i := range d.batch {
 		d.record(&d.batch[i], t)
 	}
@@ -143,30 +132,30 @@ func (d *derived) settle(t *turn) {
 	}
 	d.decide()
 	for _, c := range d.freed {
-		if c.owner == nil && !c.contested && c.has {
+		if c.Owner == nil && !c.Contested && c.Has {
 			d.drop(c)
 		}
 	}
-	d.freed, d.stale, d.batch = recycle(d.freed), recycle(d.stale), recycle(d.batch)
+	d.freed, d.Stale, d.batch = cells.Recycle(d.freed), cells.Recycle(d.Stale), cells.Recycle(d.batch)
 	for _, w := range d.workers {
-		w.outs = recycle(w.outs)
+		w.outs = cells.Recycle(w.outs)
 	}
 }
 
 // record stores the reads and notes of a result in its maker.
 func (d *derived) record(res *result, t *turn) {
 	m := res.maker
-	m.queued = false
+	m.Queued = false
 	if !res.gone {
 		t.Recomputed++
 	}
 	if res.deps != nil || res.gone {
-		d.edges += len(res.deps) - len(m.deps)
-		d.store.rewire(m, res.deps)
+		d.Edges += len(res.deps) - len(m.Deps)
+		d.store.reads.Rewire(m, res.deps)
 	}
 	if res.err != nil {
 		t.Panics = append(t.Panics, res.err)
-		res.remark = append(withoutPanic(d.remarks[m]), res.err)
+		res.remark = append(cells.WithoutPanic(d.remarks[m]), res.err)
 	}
 	d.annotate(m, res.remark)
 }
@@ -180,38 +169,38 @@ func (d *derived) release(res *result) {
 	m := res.maker
 	outs := res.outs[:0]
 	for _, o := range res.outs {
-		if o.val == o.cell.val() {
-			o.cell = d.admit(o.cell)
+		if o.val == o.cell.Val() {
+			o.cell = d.Admit(o.cell)
 		}
-		if o.cell.marked {
+		if o.cell.Marked {
 			continue // emitted twice by one row: compute has noted it
 		}
-		o.cell.marked = true
+		o.cell.Marked = true
 		outs = append(outs, o)
 	}
 	res.outs = outs
-	for _, c := range m.outs {
-		if !c.marked {
+	for _, c := range m.Outs {
+		if !c.Marked {
 			d.letGo(m, c)
 		}
 	}
 	for _, o := range outs {
-		o.cell.marked = false
+		o.cell.Marked = false
 	}
-	m.keep(outs)
+	keep(m, outs)
 }
 
 // keep remembers the emitted cells of a maker.
-func (m *maker) keep(outs []emitted) {
-	if slices.EqualFunc(m.outs, outs, func(c *cell, o emitted) bool { return c == o.cell }) {
+func keep(m *cells.Maker, outs []emitted) {
+	if slices.EqualFunc(m.Outs, outs, func(c *cells.Cell, o emitted) bool { return c == o.cell }) {
 		return
 	}
-	m.outs = nil
+	m.Outs = nil
 	if len(outs) > 0 {
-		m.outs = make([]*cell, len(outs))
+		m.Outs = make([]*cells.Cell, len(outs))
 	}
 	for i, o := range outs {
-		m.outs[i] = o.cell
+		m.Outs[i] = o.cell
 	}
 }
 
@@ -220,11 +209,11 @@ func (d *derived) claim(res *result) {
 	m := res.maker
 	for i := range res.outs {
 		switch c := res.outs[i].cell; {
-		case c.contested:
+		case c.Contested:
 			d.join(c, m)
-		case c.owner == nil:
-			c.owner = m
-		case c.owner != m:
+		case c.Owner == nil:
+			c.Owner = m
+		case c.Owner != m:
 			d.open(c)
 			d.join(c, m)
 		}
@@ -235,12 +224,12 @@ func (d *derived) claim(res *result) {
 func (d *derived) write(res *result) {
 	for _, o := range res.outs {
 		switch {
-		case o.cell.contested:
+		case o.cell.Contested:
 			v := o.val
 			if v == nil {
-				v = o.cell.val()
+				v = o.cell.Val()
 			}
-			d.contests[o.cell].offer(res.maker, d.values.clone(v))
+			d.contests[o.cell].offer(res.maker, d.Values.Clone(v))
 		case o.val != nil:
 			d.put(o.cell, o.val)
 		}

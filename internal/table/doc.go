@@ -46,6 +46,9 @@
 // goroutines at once, keep no Reader after they return, and neither start a turn
 // nor Read. equal and compare must not panic.
 //
+// This package declares tables, settles turns and reads versions. Package cells holds
+// the rows without their types, and the recorded reads between them.
+//
 // With Options.Invariants a row is hashed with all that it reaches (package deep).
 // A value that fills in a cache lazily implements deep.Own to say which part of
 // it is the row.

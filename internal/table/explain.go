@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fairway/internal/table/cells"
 )
 
 // Ref names a row as it prints.
@@ -40,25 +42,25 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 		return Explanation{}, false, fmt.Errorf("explain a row of table %q: there is no such table", table)
 	}
 	out := Explanation{Ref: Ref{table, key}}
-	var found *cell
-	n.meta().visit(func(c *cell, printed string, value any) {
+	var found *cells.Cell
+	n.meta().Visit(func(c *cells.Cell, printed string, value any) {
 		if printed != key {
 			return
 		}
-		if found = c; c.has {
-			out.Value = columns(value)
+		if found = c; c.Has {
+			out.Value = cells.Columns(value)
 		}
 	})
 	if found == nil {
 		return out, false, nil
 	}
-	if found.has {
-		found.made(tx, func(c *cell) bool {
-			ref := Ref{c.table.name, c.table.text(c)}
+	if found.Has {
+		tx.made(found, func(c *cells.Cell) bool {
+			ref := Ref{c.Table.Name, c.Table.Text(c)}
 			switch {
 			case len(out.Reads)+len(out.Absent) >= most:
 				out.More++
-			case c.has:
+			case c.Has:
 				out.Reads = append(out.Reads, ref)
 			default:
 				out.Absent = append(out.Absent, ref)
@@ -66,16 +68,16 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 			return true
 		})
 	}
-	for _, e := range found.readers {
+	for _, e := range found.Readers {
 		if len(out.Readers) >= most {
-			out.More += len(found.readers) - most
+			out.More += len(found.Readers) - most
 			break
 		}
-		out.Readers = append(out.Readers, e.reader.ref())
+		out.Readers = append(out.Readers, readerRef(e.Reader))
 	}
 	slices.SortFunc(out.Readers, func(a, b Ref) int { return strings.Compare(a.String(), b.String()) })
 	return out, true, nil
 }
 
-// ref names the table that a maker makes rows of, and the key of its source row.
-func (m *maker) ref() Ref { return Ref{m.table.name, m.table.source.text(m.from)} }
+// readerRef names the table that a maker makes rows of, and the key of its source row.
+func readerRef(m *cells.Maker) Ref { return Ref{m.Queue.Of.Name, m.From.Table.Text(m.From)} }

@@ -1,19 +1,23 @@
 package table
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/table/cells"
+)
 
 // group is a table of the rows of another one by group key.
 type group struct {
 	core
-	groups terms
+	groups cells.Terms
 	keys   bool // members are keys alone: a row that changes but stays in a group does not change the group
 	edited []edited
 }
 
 // edited is a group that the turn edits, and its state before.
 type edited struct {
-	cell *cell
-	old  *tree
+	cell *cells.Cell
+	old  *cells.Tree
 	had  bool
 }
 
@@ -40,77 +44,77 @@ func declareGroup[G comparable, K comparable, V, M any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G, keys bool,
 ) *Table[G, Rows[K, M]] {
 	source := from.core
-	g := &group{core: core{store: source.store, name: name, kind: KindGroup, from: source.name}, keys: keys}
-	beginKeys[G, Rows[K, M]](&g.core, compare)
-	g.values = groupValues
-	g.groups = terms{table: &g.core, source: source, names: naming[K, V, G, Rows[K, M]](&g.core, groups)}
+	g := &group{core: core{Table: cells.Table{Name: name}, store: source.store, kind: KindGroup, from: source.Name}, keys: keys}
+	cells.BeginKeys[G, Rows[K, M]](&g.Table, compare)
+	g.Values = cells.GroupValues
+	g.groups = cells.Terms{Table: &g.Table, Source: &source.Table, Names: cells.Naming[K, V, G, Rows[K, M]](&g.Table, groups)}
 	g.members = g.membersOf
 	source.store.declare(g)
-	source.follow = append(source.follow, g.height)
+	source.follow = append(source.follow, g.Height)
 	return &Table[G, Rows[K, M]]{core: &g.core}
 }
 
 // settle moves the changed rows of the source into their groups.
 func (g *group) settle(t *turn) {
-	for _, c := range g.groups.source.changes {
+	for _, c := range g.groups.Source.Changes {
 		g.move(c, t)
 	}
 	for _, e := range g.edited {
-		e.cell.marked = false
+		e.cell.Marked = false
 		g.finish(e)
 	}
-	g.edited = recycle(g.edited)
+	g.edited = cells.Recycle(g.edited)
 }
 
 // move takes a row out of the groups it has left and puts it into those it is in.
-func (g *group) move(c change, t *turn) {
-	was, now := g.groups.change(c, t)
+func (g *group) move(c cells.Change, t *turn) {
+	was, now := g.namedKeys(&g.groups, c, t)
 	for _, left := range was {
 		if !slices.Contains(now, left) {
 			rows := g.edit(left)
-			*rows = without(*rows, g.store.version, c.cell)
+			*rows = cells.Without(*rows, g.store.version, c.Cell)
 		}
 	}
 	for _, joined := range now {
 		if g.keys && slices.Contains(was, joined) {
 			continue
 		}
-		it := item{key: c.cell}
+		it := cells.Item{Key: c.Cell}
 		if !g.keys {
-			it.val = g.groups.source.values.clone(c.cell.val())
+			it.Val = g.groups.Source.Values.Clone(c.Cell.Val())
 		}
 		rows := g.edit(joined)
-		*rows = with(*rows, g.store.version, it, g.groups.source)
+		*rows = cells.With(*rows, g.store.version, it, g.groups.Source)
 	}
 }
 
 // edit returns a pointer to the rows of a group, so that this turn can replace them.
-func (g *group) edit(c *cell) **tree {
-	rows := treeOf(c.val())
-	if !c.marked {
-		c.marked = true
-		g.edited = append(g.edited, edited{c, *rows, c.has})
+func (g *group) edit(c *cells.Cell) **cells.Tree {
+	rows := cells.TreeOf(c.Val())
+	if !c.Marked {
+		c.Marked = true
+		g.edited = append(g.edited, edited{c, *rows, c.Has})
 	}
 	return rows
 }
 
 // finish publishes an edited group.
 func (g *group) finish(e edited) {
-	now := *treeOf(e.cell.val())
-	e.cell.has = now != nil
-	if e.had == e.cell.has && now == e.old {
+	now := *cells.TreeOf(e.cell.Val())
+	e.cell.Has = now != nil
+	if e.had == e.cell.Has && now == e.old {
 		return
 	}
-	var old value
+	var old cells.Value
 	if e.had {
-		old = boxed(e.old)
+		old = cells.Boxed(e.old)
 	}
 	g.propagate(e.cell, old)
 }
 
 // membersOf visits the cells of a group's members.
-func (g *group) membersOf(_ *Tx, c *cell, visit func(*cell) bool) {
-	(*treeOf(c.val())).all(func(it item) bool { return visit(it.key) })
+func (g *group) membersOf(_ *Tx, c *cells.Cell, visit func(*cells.Cell) bool) {
+	(*cells.TreeOf(c.Val())).All(func(it cells.Item) bool { return visit(it.Key) })
 }
 
-func (g *group) notes() func(yield func(Note) bool) bool { return g.groups.notes() }
+func (g *group) notes() func(yield func(Note) bool) bool { return panicsOf(&g.groups) }

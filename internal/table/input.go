@@ -1,6 +1,6 @@
 package table
 
-import "slices"
+import "fairway/internal/table/cells"
 
 // Input is a table with rows that the program sets.
 type Input[K comparable, V any] struct {
@@ -11,16 +11,16 @@ type Input[K comparable, V any] struct {
 // input is the untyped part of an Input.
 type input struct {
 	core
-	staged   set // cells of their own; has is set if the row is to be set; guarded by Store.stage
-	applying set // the rows that the turn in progress applies
-	undo     []change
+	staged   cells.Set // cells of their own; has is set if the row is to be set; guarded by Store.stage
+	applying cells.Set // the rows that the turn in progress applies
+	undo     []cells.Change
 }
 
 // NewInput declares a table with rows that the program sets. equal decides which values count as unchanged (law 4);
 // compare orders the keys.
 func NewInput[K comparable, V any](s *Store, name string, compare func(a, b K) int, equal func(a, b V) bool) *Input[K, V] {
-	in := &input{core: core{store: s, name: name, kind: KindInput}}
-	begin(&in.core, compare, equal)
+	in := &input{core: core{Table: cells.Table{Name: name}, store: s, kind: KindInput}}
+	cells.Begin(&in.Table, compare, equal)
 	s.declare(in)
 	return &Input[K, V]{&Table[K, V]{core: &in.core}, in}
 }
@@ -36,66 +36,46 @@ func (in *Input[K, V]) Delete(k K) {
 }
 
 // staged is a row to be set, or a key to be deleted.
-func staged[K comparable, V any](in *input, k K, v V, set bool) *cell {
-	r := newRow[K, V](&in.core, hashOf(k), k)
-	r.val, r.has = v, set
-	return &r.cell
+func staged[K comparable, V any](in *input, k K, v V, set bool) *cells.Cell {
+	r := cells.NewRow[K, V](&in.Table, cells.HashOf(k), k)
+	r.Val, r.Has = v, set
+	return &r.Cell
 }
 
-func (in *input) write(c *cell) {
+func (in *input) write(c *cells.Cell) {
 	in.store.stage.Lock()
 	defer in.store.stage.Unlock()
-	in.staged.replace(c)
-	in.store.announce(in.height)
+	in.staged.Replace(c)
+	in.store.announce(in.Height)
 }
 
 // take moves the staged rows into the turn and returns how many there are. The caller holds Store.stage.
 func (in *input) take() int {
-	in.applying, in.staged = in.staged, set{}
-	return in.applying.len
+	in.applying, in.staged = in.staged, cells.Set{}
+	return in.applying.Len
 }
 
 func (in *input) settle(t *turn) {
-	in.reserve(in.applying.len)
-	for w := range in.applying.all {
-		set := w.has
-		w.has = false
-		c := in.cells.same(w)
+	in.Reserve(in.applying.Len)
+	for w := range in.applying.All {
+		set := w.Has
+		w.Has = false
+		c := in.Cells.Same(w)
 		switch {
 		case !set && c != nil:
 			in.drop(c)
-		case set && (c == nil || !in.values.equal(c.val(), w.val())):
-			in.put(in.admit(w), w.val())
+		case set && (c == nil || !in.Values.Equal(c.Val(), w.Val())):
+			in.put(in.Admit(w), w.Val())
 		}
 	}
-	in.applying = set{}
+	in.applying = cells.Set{}
 	for _, c := range in.undo {
-		if c.had() {
-			in.put(in.admit(c.cell), c.old)
+		if c.Had() {
+			in.put(in.Admit(c.Cell), c.Old)
 		} else {
-			in.drop(c.cell)
+			in.drop(c.Cell)
 		}
 	}
 	in.undo = nil
-	t.cause(in.name, in.firstChanged(t.causesLeft()))
-}
-
-// firstChanged returns the keys of the first n changes in key order.
-func (in *input) firstChanged(n int) []string {
-	if n == 0 {
-		return nil
-	}
-	var first []*cell
-	for _, c := range in.changes {
-		at, _ := slices.BinarySearchFunc(first, c.cell, in.keys.compare)
-		if at < n {
-			first = slices.Insert(first, at, c.cell)
-			first = first[:min(n, len(first))]
-		}
-	}
-	keys := make([]string, len(first))
-	for i, c := range first {
-		keys[i] = in.text(c)
-	}
-	return keys
+	t.cause(in.Name, in.FirstChanged(t.causesLeft()))
 }

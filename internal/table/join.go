@@ -1,6 +1,10 @@
 package table
 
-import "cmp"
+import (
+	"cmp"
+
+	"fairway/internal/table/cells"
+)
 
 // Pair is the key of a row of a join: the keys of the two joined rows.
 type Pair[L, R comparable] struct {
@@ -10,12 +14,13 @@ type Pair[L, R comparable] struct {
 
 // Header names the columns of Row.
 func (p Pair[L, R]) Header() []string {
-	return append(header(p.Left, "LEFT"), header(p.Right, "RIGHT")...)
+	return append(cells.Header(p.Left, "LEFT"), cells.Header(p.Right, "RIGHT")...)
 }
 
 // Row prints both keys.
 func (p Pair[L, R]) Row() []string {
-	return append(fit(columns(p.Left), len(header(p.Left, ""))), fit(columns(p.Right), len(header(p.Right, "")))...)
+	left := cells.Fit(cells.Columns(p.Left), len(cells.Header(p.Left, "")))
+	return append(left, cells.Fit(cells.Columns(p.Right), len(cells.Header(p.Right, "")))...)
 }
 
 // Both is a row of a join: the two joined rows.
@@ -28,26 +33,26 @@ type Both[L, R any] struct {
 func (Both[L, R]) Header() []string { return Pair[int, int]{}.Header() }
 
 // Row prints both values.
-func (b Both[L, R]) Row() []string { return []string{text(b.Left), text(b.Right)} }
+func (b Both[L, R]) Row() []string { return []string{cells.Text(b.Left), cells.Text(b.Right)} }
 
 // joined is a table of the pairs of rows of two tables that have a term in common.
 type joined struct {
 	core
-	terms       core // its rows are hubs; it is no table of the store
-	left, right terms
+	terms       cells.Table // its rows are hubs; it is not a table of the store
+	left, right cells.Terms
 	met         map[meeting]bool // of the turn in progress: pairs that may have changed, and whether they have a common term
 	// pair returns the cell of a pair and the value to put there. If the pair has no row yet, the cell is one for admit. If the two do
 	// not meet, there is no value, and no cell if there is no row.
-	pair func(m meeting, meets bool) (*cell, value)
+	pair func(m meeting, meets bool) (*cells.Cell, cells.Value)
 	// sides returns the two cells that a pair is made of; nil for one that is gone.
-	sides func(pair *cell) meeting
+	sides func(pair *cells.Cell) meeting
 }
 
 // hub holds the cells that have a term.
-type hub struct{ left, right map[*cell]struct{} }
+type hub struct{ left, right map[*cells.Cell]struct{} }
 
 // meeting is two cells that have, or had before the turn, a term in common.
-type meeting struct{ left, right *cell }
+type meeting struct{ left, right *cells.Cell }
 
 // Join declares a table of pairs: a row of one table with a row of another, for each two rows for which leftTerms and rightTerms return a
 // common term. A pair changes when either of its rows does. So a derivation from a join runs again for each changed pair, whichever side
@@ -59,30 +64,31 @@ func Join[T, LK, RK comparable, LV, RV any](
 	from *Table[LK, LV], leftTerms func(LK, LV) []T, to *Table[RK, RV], rightTerms func(RK, RV) []T, name string,
 ) *Table[Pair[LK, RK], Both[LV, RV]] {
 	left, right := from.core, to.core
-	j := &joined{core: core{store: left.store, name: name, kind: KindJoin, from: left.name + " × " + right.name}}
+	j := &joined{core: core{Table: cells.Table{Name: name}, store: left.store, kind: KindJoin, from: left.Name + " × " + right.Name}}
 	if left.store != right.store {
-		panic("table: " + name + " joins " + right.name + " of another store")
+		panic("table: " + name + " joins " + right.Name + " of another store")
 	}
-	compareLeft, compareRight := compareOf[LK](left), compareOf[RK](right)
+	compareLeft, compareRight := cells.CompareOf[LK](&left.Table), cells.CompareOf[RK](&right.Table)
 	compare := func(a, b Pair[LK, RK]) int {
 		return cmp.Or(compareLeft(a.Left, b.Left), compareRight(a.Right, b.Right))
 	}
 	equal := func(a, b Both[LV, RV]) bool {
-		return left.values.equal(value(&a.Left), value(&b.Left)) && right.values.equal(value(&a.Right), value(&b.Right))
+		return left.Values.Equal(cells.Value(&a.Left), cells.Value(&b.Left)) &&
+			right.Values.Equal(cells.Value(&a.Right), cells.Value(&b.Right))
 	}
-	begin(&j.core, compare, equal)
-	begin(&j.terms, differ[T], func(a, b hub) bool { return false })
-	j.left = terms{table: &j.core, source: left, names: naming[LK, LV, T, hub](&j.terms, leftTerms)}
-	j.right = terms{table: &j.core, source: right, names: naming[RK, RV, T, hub](&j.terms, rightTerms)}
-	j.pair = pairing[LK, RK, LV, RV](&j.core)
-	j.sides = func(pair *cell) meeting {
-		k := keyOf[Pair[LK, RK]](pair)
-		return meeting{lookup(left, k.Left), lookup(right, k.Right)}
+	cells.Begin(&j.Table, compare, equal)
+	cells.Begin(&j.terms, differ[T], func(a, b hub) bool { return false })
+	j.left = cells.Terms{Table: &j.Table, Source: &left.Table, Names: cells.Naming[LK, LV, T, hub](&j.terms, leftTerms)}
+	j.right = cells.Terms{Table: &j.Table, Source: &right.Table, Names: cells.Naming[RK, RV, T, hub](&j.terms, rightTerms)}
+	j.pair = pairing[LK, RK, LV, RV](&j.Table)
+	j.sides = func(pair *cells.Cell) meeting {
+		k := cells.KeyOf[Pair[LK, RK]](pair)
+		return meeting{cells.Lookup(&left.Table, k.Left), cells.Lookup(&right.Table, k.Right)}
 	}
 	j.members = j.membersOf
 	left.store.declare(j)
-	left.follow = append(left.follow, j.height)
-	right.follow = append(right.follow, j.height)
+	left.follow = append(left.follow, j.Height)
+	right.follow = append(right.follow, j.Height)
 	return &Table[Pair[LK, RK], Both[LV, RV]]{core: &j.core}
 }
 
@@ -94,21 +100,21 @@ func differ[T comparable](a, b T) int {
 	return 1
 }
 
-func pairing[LK, RK comparable, LV, RV any](t *core) func(m meeting, meets bool) (*cell, value) {
-	return func(m meeting, meets bool) (*cell, value) {
-		k := Pair[LK, RK]{keyOf[LK](m.left), keyOf[RK](m.right)}
-		hash := hashOf(k)
-		c := find(&t.cells, hash, k)
+func pairing[LK, RK comparable, LV, RV any](t *cells.Table) func(m meeting, meets bool) (*cells.Cell, cells.Value) {
+	return func(m meeting, meets bool) (*cells.Cell, cells.Value) {
+		k := Pair[LK, RK]{cells.KeyOf[LK](m.left), cells.KeyOf[RK](m.right)}
+		hash := cells.HashOf(k)
+		c := cells.Find(&t.Cells, hash, k)
 		if !meets {
 			return c, nil
 		}
-		both := Both[LV, RV]{valueOf[LK, LV](m.left), valueOf[RK, RV](m.right)}
+		both := Both[LV, RV]{cells.ValueOf[LK, LV](m.left), cells.ValueOf[RK, RV](m.right)}
 		if c != nil {
-			return c, boxed(both)
+			return c, cells.Boxed(both)
 		}
-		r := newRow[Pair[LK, RK], Both[LV, RV]](t, hash, k)
-		r.val = both
-		return &r.cell, value(&r.val)
+		r := cells.NewRow[Pair[LK, RK], Both[LV, RV]](t, hash, k)
+		r.Val = both
+		return &r.Cell, cells.Value(&r.Val)
 	}
 }
 
@@ -118,20 +124,20 @@ func (j *joined) settle(t *turn) {
 	if j.met == nil {
 		j.met = map[meeting]bool{}
 	}
-	j.move(&j.left, t, func(h *hub) (own, others *map[*cell]struct{}) { return &h.left, &h.right },
-		func(c, other *cell) meeting { return meeting{c, other} })
-	j.move(&j.right, t, func(h *hub) (own, others *map[*cell]struct{}) { return &h.right, &h.left },
-		func(c, other *cell) meeting { return meeting{other, c} })
-	j.reserve(len(j.met))
+	j.move(&j.left, t, func(h *hub) (own, others *map[*cells.Cell]struct{}) { return &h.left, &h.right },
+		func(c, other *cells.Cell) meeting { return meeting{c, other} })
+	j.move(&j.right, t, func(h *hub) (own, others *map[*cells.Cell]struct{}) { return &h.right, &h.left },
+		func(c, other *cells.Cell) meeting { return meeting{other, c} })
+	j.Reserve(len(j.met))
 	for m, meets := range j.met {
 		switch c, v := j.pair(m, meets); {
 		case meets:
-			j.put(j.admit(c), v)
+			j.put(j.Admit(c), v)
 		case c != nil:
 			j.drop(c)
 		}
 	}
-	if len(j.met) > spareMap {
+	if len(j.met) > cells.SpareMap {
 		j.met = nil
 	}
 	clear(j.met)
@@ -140,38 +146,38 @@ func (j *joined) settle(t *turn) {
 // move moves the changed rows of a side from their terms before the turn to their terms now. In met it notes false for each row with a
 // common term before, and true for each row with a common term now.
 func (j *joined) move(
-	side *terms, t *turn, of func(*hub) (own, others *map[*cell]struct{}), pair func(c, other *cell) meeting,
+	side *cells.Terms, t *turn, of func(*hub) (own, others *map[*cells.Cell]struct{}), pair func(c, other *cells.Cell) meeting,
 ) {
-	for _, c := range side.source.changes {
-		was, now := side.change(c, t)
+	for _, c := range side.Source.Changes {
+		was, now := j.namedKeys(side, c, t)
 		for _, term := range was {
-			own, others := of((*hub)(term.val()))
+			own, others := of((*hub)(term.Val()))
 			for other := range *others {
-				j.met[pair(c.cell, other)] = false
+				j.met[pair(c.Cell, other)] = false
 			}
-			delete(*own, c.cell)
+			delete(*own, c.Cell)
 		}
 		for _, term := range now {
-			own, others := of((*hub)(term.val()))
+			own, others := of((*hub)(term.Val()))
 			for other := range *others {
-				j.met[pair(c.cell, other)] = true
+				j.met[pair(c.Cell, other)] = true
 			}
 			if *own == nil {
-				*own = map[*cell]struct{}{}
+				*own = map[*cells.Cell]struct{}{}
 			}
-			(*own)[c.cell] = struct{}{}
+			(*own)[c.Cell] = struct{}{}
 		}
 		for _, term := range was {
-			if h := (*hub)(term.val()); len(h.left)+len(h.right) == 0 && j.terms.cells.holds(term) {
-				j.terms.cells.remove(term)
+			if h := (*hub)(term.Val()); len(h.left)+len(h.right) == 0 && j.terms.Cells.Holds(term) {
+				j.terms.Cells.Remove(term)
 			}
 		}
 	}
-	j.terms.cells.trim()
+	j.terms.Cells.Trim()
 }
 
 // membersOf visits the two cells that a pair is made of.
-func (j *joined) membersOf(_ *Tx, pair *cell, visit func(*cell) bool) {
+func (j *joined) membersOf(_ *Tx, pair *cells.Cell, visit func(*cells.Cell) bool) {
 	m := j.sides(pair)
 	if (m.left == nil || visit(m.left)) && m.right != nil {
 		visit(m.right)
@@ -179,6 +185,6 @@ func (j *joined) membersOf(_ *Tx, pair *cell, visit func(*cell) bool) {
 }
 
 func (j *joined) notes() func(yield func(Note) bool) bool {
-	left, right := j.left.notes(), j.right.notes()
+	left, right := panicsOf(&j.left), panicsOf(&j.right)
 	return func(yield func(Note) bool) bool { return left(yield) && right(yield) }
 }

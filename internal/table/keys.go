@@ -1,18 +1,22 @@
 package table
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/table/cells"
+)
 
 // keys is a table of the keys that the rows of another one name. It counts how often a key is named, and keeps no list of the rows: its
 // memory is that of the keys.
 type keys struct {
 	counted
-	names terms
+	names cells.Terms
 }
 
 // counted is a table of keys that counts how often each one is named. It has the row of a key while the count is above 0.
 type counted struct {
 	core
-	edited []*cell // keys whose count the turn changes
+	counts cells.Counts
 }
 
 // Keys declares the table of the distinct keys that names returns for the rows of
@@ -25,67 +29,42 @@ func Keys[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, names func(k K, v V) []G,
 ) *Table[G, struct{}] {
 	source := from.core
-	t := &keys{counted: counted{core: core{store: source.store, name: name, kind: KindKeys, from: source.name}}}
-	begin(&t.core, compare, Same[struct{}])
-	t.names = terms{table: &t.core, source: source, names: naming[K, V, G, struct{}](&t.core, names)}
+	t := &keys{counted: counted{core: core{Table: cells.Table{Name: name}, store: source.store, kind: KindKeys, from: source.Name}}}
+	cells.Begin(&t.Table, compare, Same[struct{}])
+	t.names = cells.Terms{Table: &t.Table, Source: &source.Table, Names: cells.Naming[K, V, G, struct{}](&t.Table, names)}
 	t.members = t.membersOf
 	source.store.declare(t)
-	source.follow = append(source.follow, t.height)
+	source.follow = append(source.follow, t.Height)
 	return &Table[G, struct{}]{core: &t.core}
 }
 
 // settle counts the keys that the changed rows of the source name, and publishes the keys that are named for the first time or no longer.
 func (t *keys) settle(turn *turn) {
-	for _, c := range t.names.source.changes {
-		was, now := t.names.change(c, turn)
+	for _, c := range t.names.Source.Changes {
+		was, now := t.namedKeys(&t.names, c, turn)
 		if slices.Equal(was, now) {
 			continue
 		}
-		t.count(was, now)
+		t.counts.Move(was, now)
 	}
 	t.publish()
 }
 
-// count adds 1 for each of the keys in now, and takes 1 away for each key in was.
-func (t *counted) count(was, now []*cell) {
-	for _, k := range now {
-		t.edit(k)
-		k.named++
-	}
-	for _, k := range was {
-		if k.named > 0 {
-			t.edit(k)
-			k.named--
-		}
-	}
-}
-
-// edit registers a key to be checked at the end of the turn.
-func (t *counted) edit(c *cell) {
-	if !c.marked {
-		c.marked = true
-		t.edited = append(t.edited, c)
-	}
-}
-
 // publish adds the rows of keys that are named for the first time, and drops the rows of keys that are no longer named.
 func (t *counted) publish() {
-	for _, c := range t.edited {
-		c.marked = false
-		switch named := c.named > 0; {
-		case named && !c.has:
-			t.put(c, c.val())
-		case !named && c.has:
+	for c := range t.counts.Crossed {
+		if c.Has {
 			t.drop(c)
+		} else {
+			t.put(c, c.Val())
 		}
 	}
-	t.edited = recycle(t.edited)
 }
 
 // membersOf visits the cells of the rows that name a key.
-func (t *keys) membersOf(tx *Tx, c *cell, visit func(*cell) bool) {
+func (t *keys) membersOf(tx *Tx, c *cells.Cell, visit func(*cells.Cell) bool) {
 	naming := slices.Clone(t.naming(tx)[c])
-	inOrder(naming)
+	cells.InOrder(naming)
 	for _, from := range naming {
 		if !visit(from) {
 			return
@@ -94,27 +73,18 @@ func (t *keys) membersOf(tx *Tx, c *cell, visit func(*cell) bool) {
 }
 
 // naming finds the rows that name each key. It looks at every row of the source, once for all questions of one Tx.
-func (t *keys) naming(tx *Tx) map[*cell][]*cell {
+func (t *keys) naming(tx *Tx) map[*cells.Cell][]*cells.Cell {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	if found := tx.naming[t]; found != nil {
 		return found
 	}
-	found := map[*cell][]*cell{}
-	var named []*cell
-	for c := range t.names.source.cells.all {
-		named, _ = t.names.of(c, c.val(), false, named)
-		for _, k := range named {
-			if list := found[k]; len(list) == 0 || list[len(list)-1] != c {
-				found[k] = append(list, c)
-			}
-		}
-	}
+	found := t.names.Rows()
 	if tx.naming == nil {
-		tx.naming = map[*keys]map[*cell][]*cell{}
+		tx.naming = map[*keys]map[*cells.Cell][]*cells.Cell{}
 	}
 	tx.naming[t] = found
 	return found
 }
 
-func (t *keys) notes() func(yield func(Note) bool) bool { return t.names.notes() }
+func (t *keys) notes() func(yield func(Note) bool) bool { return panicsOf(&t.names) }

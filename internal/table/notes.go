@@ -2,10 +2,10 @@ package table
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
-	"reflect"
 	"slices"
+
+	"fairway/internal/table/cells"
 )
 
 // Note is a remark on a row: a value that a derivation attached with Reader.Note, or a *PanicError or *ConflictError of the engine.
@@ -47,8 +47,8 @@ func (s *Store) noted(t *core, old, now []any) {
 	s.notesChanged = true
 	s.notesMoved = append(s.notesMoved, noteChange{t, old, now})
 	for _, h := range s.noteTables {
-		if h > t.height {
-			s.due.set(h)
+		if h > t.Height {
+			s.due.Set(h)
 		}
 	}
 }
@@ -56,8 +56,8 @@ func (s *Store) noted(t *core, old, now []any) {
 // distinct is a table of the distinct notes on rows of the tables above it.
 type distinct struct {
 	counted
-	cell     func(table string, note any, place bool) *cell // nil: the note is left out, or has no cell
-	was, now []*cell                                        // scratch
+	cell     func(table string, note any, place bool) *cells.Cell // nil: the note is left out, or has no cell
+	was, now []*cells.Cell                                        // scratch
 }
 
 // Noted declares the table of the distinct notes on rows of the tables above it, in the form that pick gives them. A note is in it while at
@@ -66,31 +66,31 @@ type distinct struct {
 func Noted[N comparable](
 	s *Store, name string, compare func(a, b N) int, pick func(table string, note any) (N, bool),
 ) *Table[N, struct{}] {
-	t := &distinct{counted: counted{core: core{store: s, name: name, kind: KindNotes}}}
-	begin(&t.core, compare, Same[struct{}])
-	t.cell = func(table string, note any, place bool) *cell {
+	t := &distinct{counted: counted{core: core{Table: cells.Table{Name: name}, store: s, kind: KindNotes}}}
+	cells.Begin(&t.Table, compare, Same[struct{}])
+	t.cell = func(table string, note any, place bool) *cells.Cell {
 		if n, ok := pick(table, note); ok {
-			return named[N, struct{}](&t.core, n, place)
+			return cells.Named[N, struct{}](&t.Table, n, place)
 		}
 		return nil
 	}
 	s.declare(t)
-	s.noteTables = append(s.noteTables, t.height)
+	s.noteTables = append(s.noteTables, t.Height)
 	return &Table[N, struct{}]{core: &t.core}
 }
 
 // settle counts the notes that the turn added to rows, and those that it removed.
 func (t *distinct) settle(*turn) {
 	for _, moved := range t.store.notesMoved {
-		t.now = t.cellsOf(moved.table.name, moved.new, true, t.now)
-		t.was = t.cellsOf(moved.table.name, moved.old, false, t.was)
-		t.count(t.was, t.now)
+		t.now = t.cellsOf(moved.table.Name, moved.new, true, t.now)
+		t.was = t.cellsOf(moved.table.Name, moved.old, false, t.was)
+		t.counts.Move(t.was, t.now)
 	}
 	t.publish()
 }
 
-func (t *distinct) cellsOf(table string, notes []any, place bool, list []*cell) []*cell {
-	list = recycle(list)
+func (t *distinct) cellsOf(table string, notes []any, place bool, list []*cells.Cell) []*cells.Cell {
+	list = cells.Recycle(list)
 	for _, n := range notes {
 		if c := t.cell(table, n, place); c != nil {
 			list = append(list, c)
@@ -106,12 +106,12 @@ func (s *Store) NotesVersion(tx *Tx) uint64 {
 }
 
 // annotate replaces the notes of a maker.
-func (d *derived) annotate(m *maker, notes []any) {
+func (d *derived) annotate(m *cells.Maker, notes []any) {
 	if len(notes) == 0 && len(d.remarks) == 0 {
 		return
 	}
 	old := d.remarks[m]
-	if slices.EqualFunc(old, notes, sameNote) {
+	if slices.EqualFunc(old, notes, cells.SameNote) {
 		return
 	}
 	d.store.noted(&d.core, old, notes)
@@ -120,32 +120,14 @@ func (d *derived) annotate(m *maker, notes []any) {
 		return
 	}
 	if d.remarks == nil {
-		d.remarks = map[*maker][]any{}
+		d.remarks = map[*cells.Maker][]any{}
 	}
 	d.remarks[m] = notes
 }
 
-// sameNote compares notes, without the stacks of panics.
-func sameNote(a, b any) bool {
-	p, ok := a.(*PanicError)
-	q, also := b.(*PanicError)
-	if ok && also {
-		return p.Table == q.Table && p.Key == q.Key && fmt.Sprint(p.Value) == fmt.Sprint(q.Value)
-	}
-	return reflect.DeepEqual(a, b)
-}
-
-// withoutPanic returns a copy of the notes of the last good run.
-func withoutPanic(notes []any) []any {
-	return slices.DeleteFunc(slices.Clone(notes), func(n any) bool {
-		_, is := n.(*PanicError)
-		return is
-	})
-}
-
 // remarked is a row with its notes: its own, then those of lost contests.
 type remarked struct {
-	from *cell
+	from *cells.Cell
 	own  []any
 	lost []*ConflictError
 }
@@ -157,17 +139,17 @@ func (d *derived) notes() func(yield func(Note) bool) bool {
 	lost := d.conflicts()
 	rows := make([]remarked, 0, len(d.remarks)+len(lost))
 	for m, own := range d.remarks {
-		rows = append(rows, remarked{m.from, own, lost[m]})
+		rows = append(rows, remarked{m.From, own, lost[m]})
 	}
 	for m, list := range lost {
 		if _, listed := d.remarks[m]; !listed {
-			rows = append(rows, remarked{m.from, nil, list})
+			rows = append(rows, remarked{m.From, nil, list})
 		}
 	}
 	return func(yield func(Note) bool) bool {
-		slices.SortFunc(rows, func(a, b remarked) int { return d.source.keys.compare(a.from, b.from) })
+		slices.SortFunc(rows, func(a, b remarked) int { return d.source.Keys.Compare(a.from, b.from) })
 		for _, row := range rows {
-			if !row.yield(d.name, yield) {
+			if !row.yield(d.Name, yield) {
 				return false
 			}
 		}
@@ -176,7 +158,7 @@ func (d *derived) notes() func(yield func(Note) bool) bool {
 }
 
 func (row remarked) yield(table string, yield func(Note) bool) bool {
-	key := row.from.table.text(row.from)
+	key := row.from.Table.Text(row.from)
 	for _, n := range row.own {
 		if !yield(Note{table, key, n}) {
 			return false

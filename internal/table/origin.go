@@ -1,8 +1,9 @@
 package table
 
 import (
-	"cmp"
 	"slices"
+
+	"fairway/internal/table/cells"
 )
 
 // Origin is an input row from which another row was made.
@@ -13,54 +14,44 @@ type Origin struct {
 
 // Origins returns the input rows that a row was made from: it walks the reads
 // recorded for the row, the source row first, down to the inputs. If a group was read, the origins of all its members count. Reads that
-// found nothing, and reads of tables marked Broad, are no origins. match, if not nil, selects input tables. The result is ordered by
+// found nothing, and reads of tables marked Broad, are not origins. match, if not nil, selects input tables. The result is ordered by
 // declaration of the table, then by key.
 func Origins[K comparable, V any](tx *Tx, from *Table[K, V], k K, match func(table string) bool) []Origin {
 	tx.check(from.core.store)
-	c := lookup(from.core, k)
+	c := cells.Lookup(&from.core.Table, k)
 	if c == nil {
 		return nil
 	}
-	w := originWalk{tx: tx, match: match, visited: map[*cell]bool{}}
+	w := originWalk{tx: tx, match: match, visited: map[*cells.Cell]bool{}}
 	w.visit(c, true)
-	slices.SortFunc(w.found, func(a, b *cell) int {
-		return cmp.Or(cmp.Compare(a.table.height, b.table.height), compareSame(a, b))
-	})
+	slices.SortFunc(w.found, cells.Compare)
 	origins := make([]Origin, len(w.found))
 	for i, c := range w.found {
-		origins[i] = Origin{c.table.name, c.table.keys.show(c)}
+		origins[i] = Origin{c.Table.Name, c.Table.Keys.Show(c)}
 	}
 	return origins
-}
-
-// compareSame orders two cells if they are of one table.
-func compareSame(a, b *cell) int {
-	if a.table != b.table {
-		return 0
-	}
-	return a.table.keys.compare(a, b)
 }
 
 type originWalk struct {
 	tx      *Tx
 	match   func(table string) bool
-	visited map[*cell]bool
-	found   []*cell
+	visited map[*cells.Cell]bool
+	found   []*cells.Cell
 }
 
-func (w *originWalk) visit(c *cell, start bool) {
-	home := c.table
-	if w.visited[c] || !c.has || (home.skipInOrigins && !start) {
+func (w *originWalk) visit(c *cells.Cell, start bool) {
+	home := w.tx.home(c)
+	if w.visited[c] || !c.Has || (home.skipInOrigins && !start) {
 		return
 	}
 	w.visited[c] = true
 	if home.kind == KindInput {
-		if w.match == nil || w.match(home.name) {
+		if w.match == nil || w.match(home.Name) {
 			w.found = append(w.found, c)
 		}
 		return
 	}
-	c.made(w.tx, func(of *cell) bool {
+	w.tx.made(c, func(of *cells.Cell) bool {
 		w.visit(of, false)
 		return true
 	})

@@ -3,18 +3,17 @@ package table
 import (
 	"fmt"
 	"io"
-	"reflect"
-	"slices"
-	"strings"
-	"text/tabwriter"
+
+	"fairway/internal/table/cells"
 )
 
-// Rower is implemented by keys and values that print as several columns.
-type Rower interface{ Row() []string }
-
-// Headed is implemented by keys and values that name their columns. Header is
-// called on the zero value.
-type Headed interface{ Header() []string }
+// Rower is implemented by keys and values that print as several columns, Headed by those that name the columns; a Listing is a table in
+// print.
+type (
+	Rower   = cells.Rower
+	Headed  = cells.Headed
+	Listing = cells.Listing
+)
 
 // Info describes one table.
 type Info struct {
@@ -45,17 +44,10 @@ func (tx *Tx) Tables() []Info {
 	infos := make([]Info, len(s.nodes))
 	for i, n := range s.nodes {
 		b := n.meta()
-		infos[i] = Info{Name: b.name, Kind: b.kind, From: b.from, Edges: b.edges, Recomputed: b.recomputed}
-		infos[i].Rows, infos[i].Absent = b.cells.len, b.absentKeys.len
+		infos[i] = Info{Name: b.Name, Kind: b.kind, From: b.from, Edges: b.Edges, Recomputed: b.recomputed}
+		infos[i].Rows, infos[i].Absent = b.Cells.Len, b.AbsentKeys.Len
 	}
 	return infos
-}
-
-// Listing is a table in print.
-type Listing struct {
-	Table  string     `json:"table"`
-	Header []string   `json:"header"`
-	Rows   [][]string `json:"rows"`
 }
 
 // Copy takes the rows of a table as they are in tx. It returns a function that renders, in key order, the rows with filter in some column.
@@ -66,7 +58,7 @@ func (s *Store) Copy(tx *Tx, table string) (func(filter string) Listing, error) 
 	if n == nil {
 		return nil, fmt.Errorf("print table %q: there is no such table", table)
 	}
-	return n.meta().copied(), nil
+	return n.meta().Copy(), nil
 }
 
 // List is Copy and rendering in one.
@@ -86,85 +78,4 @@ func (s *Store) Print(w io.Writer, tx *Tx, table, filter string) error {
 		return err
 	}
 	return l.Write(w)
-}
-
-// Write writes the listing in aligned columns, without spaces at line ends.
-func (l Listing) Write(w io.Writer) error {
-	var aligned strings.Builder
-	columns := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{l.Header}, l.Rows...) {
-		// A strings.Builder takes every write.
-		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t"))
-	}
-	_ = columns.Flush()
-	for line := range strings.Lines(aligned.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copied takes the rows as they are, and returns a function that renders the rows with filter in some column, also after a turn.
-func (t *core) copied() func(filter string) Listing {
-	rows := make([]snapped[any], 0, t.cells.len)
-	for c := range t.cells.all {
-		rows = append(rows, snapped[any]{c, t.values.show(c.val())})
-	}
-	return func(filter string) Listing {
-		slices.SortFunc(rows, func(a, b snapped[any]) int { return t.keys.compare(a.cell, b.cell) })
-		keys := header(t.keys.zero, "KEY")
-		l := Listing{Table: t.name, Header: slices.Concat(keys, header(t.values.zero, "VALUE"))}
-		for _, r := range rows {
-			row := slices.Concat(fit(columns(t.keys.show(r.cell)), len(keys)), columns(r.val))
-			if slices.ContainsFunc(row, func(s string) bool { return strings.Contains(s, filter) }) {
-				l.Rows = append(l.Rows, row)
-			}
-		}
-		return l
-	}
-}
-
-// header names the columns of a type by its zero value.
-func header(zero any, name string) []string {
-	if h, ok := zero.(Headed); ok && !isNil(zero) {
-		return h.Header()
-	}
-	return []string{name}
-}
-
-func isNil(v any) bool {
-	return v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil()
-}
-
-// columns prints a value.
-func columns(v any) []string {
-	if r, ok := v.(Rower); ok && !isNil(v) {
-		return r.Row()
-	}
-	return []string{text(v)}
-}
-
-// fit makes a key take the columns of its header.
-func fit(row []string, n int) []string {
-	if len(row) > n {
-		return append(slices.Clone(row[:n-1]), strings.Join(row[n-1:], " "))
-	}
-	for len(row) < n {
-		row = append(row, "")
-	}
-	return row
-}
-
-// text prints a key or value on one line.
-func text(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case fmt.Stringer:
-		return v.String()
-	case Rower:
-		return strings.Join(v.Row(), " ")
-	}
-	return strings.ReplaceAll(fmt.Sprint(v), "\n", " ")
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"fairway/internal/table/cells"
 )
 
 // Law 10: after any history the rows, the notes, the recorded reads and the
@@ -88,16 +90,16 @@ func (l *live) values() map[string]map[string]string {
 		name, m := fmt.Sprintf("t%d", i), map[string]string{}
 		switch {
 		case l.ints[i] != nil:
-			for c := range l.ints[i].core.cells.all {
-				m[fmt.Sprint(keyOf[int](c))] = fmt.Sprint(valueOf[int, int](c))
+			for c := range l.ints[i].core.Cells.All {
+				m[fmt.Sprint(cells.KeyOf[int](c))] = fmt.Sprint(cells.ValueOf[int, int](c))
 			}
 		case l.keys[i] != nil:
-			for c := range l.keys[i].core.cells.all {
-				m[fmt.Sprint(keyOf[int](c))] = fmt.Sprint(modelNamed)
+			for c := range l.keys[i].core.Cells.All {
+				m[fmt.Sprint(cells.KeyOf[int](c))] = fmt.Sprint(modelNamed)
 			}
 		default:
-			for c := range l.groups[i].core.cells.all {
-				m[fmt.Sprint(keyOf[int](c))] = fmt.Sprint(digest(valueOf[int, Rows[int, int]](c).All()))
+			for c := range l.groups[i].core.Cells.All {
+				m[fmt.Sprint(cells.KeyOf[int](c))] = fmt.Sprint(digest(cells.ValueOf[int, Rows[int, int]](c).All()))
 			}
 		}
 		rows[name] = m
@@ -187,17 +189,17 @@ func (l *live) state() state {
 	st.notes = join(notes)
 	var reads, absent []string
 	for _, n := range l.s.nodes {
-		n.meta().visit(func(c *cell, key string, _ any) {
-			at := n.meta().name + "/" + key
-			if !c.has {
+		n.meta().Visit(func(c *cells.Cell, key string, _ any) {
+			at := n.meta().Name + "/" + key
+			if !c.Has {
 				absent = append(absent, at)
 			}
-			for _, e := range c.readers {
+			for _, e := range c.Readers {
 				kind := 2
-				if e.at&onlyHas != 0 {
+				if e.At&cells.OnlyHas != 0 {
 					kind = 1
 				}
-				reads = append(reads, fmt.Sprintf("%s -> %s %d", readerName(e.reader), at, kind))
+				reads = append(reads, fmt.Sprintf("%s -> %s %d", readerName(e.Reader), at, kind))
 			}
 		})
 	}
@@ -208,32 +210,32 @@ func (l *live) state() state {
 }
 
 // readerName names a maker by its table and source key.
-func readerName(m *maker) string {
-	return fmt.Sprint(m.table.name, "/", m.table.source.keys.show(m.from))
+func readerName(m *cells.Maker) string {
+	return fmt.Sprint(m.Queue.Of.Name, "/", m.From.Table.Keys.Show(m.From))
 }
 
 // sound fails unless the two ends of each recorded read know each other, absent
 // cells have readers, and nothing is queued or disputed without cause.
 func (l *live) sound(t *rapid.T) {
 	for _, n := range l.s.nodes {
-		n.meta().visit(func(c *cell, key string, _ any) {
-			if !c.has && len(c.readers) == 0 {
-				t.Fatalf("%s %s is absent and kept for nobody", n.meta().name, key)
+		n.meta().Visit(func(c *cells.Cell, key string, _ any) {
+			if !c.Has && len(c.Readers) == 0 {
+				t.Fatalf("%s %s is absent and kept for nobody", n.meta().Name, key)
 			}
-			if c.marked {
-				t.Fatalf("%s %s is left marked", n.meta().name, key)
+			if c.Marked {
+				t.Fatalf("%s %s is left marked", n.meta().Name, key)
 			}
-			for i, e := range c.readers {
-				d := e.reader.deps[e.at&place]
-				if d.cell != c || d.at&place != uint32(i) || d.at&onlyHas != e.at&onlyHas {
-					t.Fatalf("%s %s: the ends of read %d by %s do not meet", n.meta().name, key, i, readerName(e.reader))
+			for i, e := range c.Readers {
+				d := e.Reader.Deps[e.At&^cells.OnlyHas]
+				if d.Cell != c || d.At&^cells.OnlyHas != uint32(i) || d.At&cells.OnlyHas != e.At&cells.OnlyHas {
+					t.Fatalf("%s %s: the ends of read %d by %s do not meet", n.meta().Name, key, i, readerName(e.Reader))
 				}
-				if e.reader.queued {
-					t.Fatalf("%s is left queued", readerName(e.reader))
+				if e.Reader.Queued {
+					t.Fatalf("%s is left queued", readerName(e.Reader))
 				}
 			}
-			if (c.owner != nil) != (c.has && n.meta().kind == KindDerived) {
-				t.Fatalf("%s %s: has %v, owner %v", n.meta().name, key, c.has, c.owner)
+			if (c.Owner != nil) != (c.Has && n.meta().kind == KindDerived) {
+				t.Fatalf("%s %s: has %v, owner %v", n.meta().Name, key, c.Has, c.Owner)
 			}
 		})
 	}
@@ -258,18 +260,18 @@ func (l *live) sound(t *rapid.T) {
 
 // contested fails unless all claimants of each contest emit its key, and the first of them owns it.
 func (d *derived) contested() error {
-	for c := range d.cells.all {
-		if ct := d.contests[c]; (ct != nil) != c.contested {
-			return fmt.Errorf("%s %s: disputed is %v", d.name, d.text(c), c.contested)
+	for c := range d.Cells.All {
+		if ct := d.contests[c]; (ct != nil) != c.Contested {
+			return fmt.Errorf("%s %s: disputed is %v", d.Name, d.Text(c), c.Contested)
 		}
 	}
 	for c, ct := range d.contests {
-		if len(ct.claims) < 2 || ct.listed || c.owner != ct.claims[0].maker {
-			return fmt.Errorf("%s %s: contest %+v", d.name, d.text(c), ct)
+		if len(ct.claims) < 2 || ct.listed || c.Owner != ct.claims[0].maker {
+			return fmt.Errorf("%s %s: contest %+v", d.Name, d.Text(c), ct)
 		}
 		for _, cl := range ct.claims {
-			if !slices.Contains(cl.maker.outs, c) {
-				return fmt.Errorf("%s %s: a claimant does not emit it", d.name, d.text(c))
+			if !slices.Contains(cl.maker.Outs, c) {
+				return fmt.Errorf("%s %s: a claimant does not emit it", d.Name, d.Text(c))
 			}
 		}
 	}
@@ -278,17 +280,17 @@ func (d *derived) contested() error {
 
 // counted fails unless each key is counted as often as the rows of the source name it.
 func (t *keys) addsUp() error {
-	named := map[*cell]uint32{}
-	var list []*cell
-	for c := range t.names.source.cells.all {
-		list, _ = t.names.of(c, c.val(), false, list)
+	named := map[*cells.Cell]uint32{}
+	var list []*cells.Cell
+	for c := range t.names.Source.Cells.All {
+		list, _ = t.names.Of(c, c.Val(), false, list)
 		for _, k := range list {
 			named[k]++
 		}
 	}
-	for c := range t.cells.all {
-		if c.named != named[c] || !c.has {
-			return fmt.Errorf("%s %s: counted %d times, named %d times", t.name, t.text(c), c.named, named[c])
+	for c := range t.Cells.All {
+		if c.Named != named[c] || !c.Has {
+			return fmt.Errorf("%s %s: counted %d times, named %d times", t.Name, t.Text(c), c.Named, named[c])
 		}
 	}
 	return nil
@@ -296,8 +298,8 @@ func (t *keys) addsUp() error {
 
 // addsUp fails unless each note is counted once for each row above that has it.
 func (t *distinct) addsUp(s *Store) error {
-	named := map[*cell]uint32{}
-	for _, n := range s.nodes[:t.height] {
+	named := map[*cells.Cell]uint32{}
+	for _, n := range s.nodes[:t.Height] {
 		remarks := map[any][]any{}
 		switch n := n.(type) {
 		case *derived:
@@ -310,14 +312,14 @@ func (t *distinct) addsUp(s *Store) error {
 			}
 		}
 		for _, notes := range remarks {
-			for _, c := range t.cellsOf(n.meta().name, notes, false, nil) {
+			for _, c := range t.cellsOf(n.meta().Name, notes, false, nil) {
 				named[c]++
 			}
 		}
 	}
-	for c := range t.cells.all {
-		if c.named != named[c] || !c.has {
-			return fmt.Errorf("%s %s: counted %d times, noted %d times", t.name, t.text(c), c.named, named[c])
+	for c := range t.Cells.All {
+		if c.Named != named[c] || !c.Has {
+			return fmt.Errorf("%s %s: counted %d times, noted %d times", t.Name, t.Text(c), c.Named, named[c])
 		}
 	}
 	return nil
@@ -327,8 +329,8 @@ func (t *distinct) addsUp(s *Store) error {
 func (l *live) edgesAddUp(t *rapid.T) {
 	counted, known := 0, 0
 	for _, n := range l.s.nodes {
-		counted += n.meta().edges
-		n.meta().visit(func(c *cell, _ string, _ any) { known += len(c.readers) })
+		counted += n.meta().Edges
+		n.meta().Visit(func(c *cells.Cell, _ string, _ any) { known += len(c.Readers) })
 	}
 	if counted != known {
 		t.Fatalf("%d reads are counted, cells know of %d", counted, known)

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"sort"
 	"sync"
+
+	"fairway/internal/table/cells"
 )
 
 // Tx is a look at one version of a store, valid during the call of Store.Read.
@@ -13,7 +15,7 @@ type Tx struct {
 	store   *Store
 
 	mu     sync.Mutex
-	naming map[*keys]map[*cell][]*cell // the rows that name each key, of the tables that were looked up
+	naming map[*keys]map[*cells.Cell][]*cells.Cell // the rows that name each key, of the tables that were looked up
 }
 
 // Read calls fn with a view of the last version. Any number of goroutines may
@@ -38,8 +40,8 @@ func (tx *Tx) check(s *Store) {
 func Lookup[K comparable, V any](tx *Tx, from *Table[K, V], k K) (V, bool) {
 	t := from.core
 	tx.check(t.store)
-	if c := lookup(t, k); c != nil {
-		return valueOf[K, V](c), true
+	if c := cells.Lookup(&t.Table, k); c != nil {
+		return cells.ValueOf[K, V](c), true
 	}
 	var zero V
 	return zero, false
@@ -51,8 +53,8 @@ func All[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 	tx.check(t.store)
 	return func(yield func(K, V) bool) {
 		tx.check(t.store)
-		for _, c := range t.cells.sorted() {
-			if !yield(keyOf[K](c), valueOf[K, V](c)) {
+		for _, c := range t.Cells.Sorted() {
+			if !yield(cells.KeyOf[K](c), cells.ValueOf[K, V](c)) {
 				return
 			}
 		}
@@ -65,15 +67,15 @@ func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bo
 	t := from.core
 	tx.check(t.store)
 	var rows []snapped[V]
-	for c := range t.cells.all {
-		if v := valueOf[K, V](c); keep == nil || keep(keyOf[K](c), v) {
+	for c := range t.Cells.All {
+		if v := cells.ValueOf[K, V](c); keep == nil || keep(cells.KeyOf[K](c), v) {
 			rows = append(rows, snapped[V]{c, v})
 		}
 	}
 	return func(yield func(K, V) bool) {
-		sort.Slice(rows, func(i, j int) bool { return t.keys.compare(rows[i].cell, rows[j].cell) < 0 })
+		sort.Slice(rows, func(i, j int) bool { return t.Keys.Compare(rows[i].cell, rows[j].cell) < 0 })
 		for _, r := range rows {
-			if !yield(keyOf[K](r.cell), r.val) {
+			if !yield(cells.KeyOf[K](r.cell), r.val) {
 				return
 			}
 		}
@@ -82,7 +84,7 @@ func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bo
 
 // snapped is a row at the time of a snapshot: the key of a cell stays, its value does not.
 type snapped[V any] struct {
-	cell *cell
+	cell *cells.Cell
 	val  V
 }
 
@@ -93,8 +95,8 @@ func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 	tx.check(t.store)
 	return func(yield func(K, V) bool) {
 		tx.check(t.store)
-		for c := range t.cells.all {
-			if !yield(keyOf[K](c), valueOf[K, V](c)) {
+		for c := range t.Cells.All {
+			if !yield(cells.KeyOf[K](c), cells.ValueOf[K, V](c)) {
 				return
 			}
 		}
@@ -105,5 +107,5 @@ func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 func Len[K comparable, V any](tx *Tx, from *Table[K, V]) int {
 	t := from.core
 	tx.check(t.store)
-	return t.cells.len
+	return t.Cells.Len
 }

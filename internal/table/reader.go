@@ -1,17 +1,20 @@
 package table
 
-import "fmt"
+import (
+	"fmt"
+
+	"fairway/internal/table/cells"
+)
 
 // Reader is a derivation's only way to other tables. It records each read for
 // the row being computed, and holds the notes of that row. It must not be used
 // after the derivation has returned.
 type Reader struct {
-	store    *Store
-	table    *core
-	active   bool
-	deps     []dep
-	depIndex map[*cell]int // place in deps, once there are many
-	remark   []any
+	store  *Store
+	table  *core
+	active bool
+	reads  cells.Record
+	remark []any
 }
 
 // Get reads one row of a table declared above the reading one. The read is
@@ -19,18 +22,18 @@ type Reader struct {
 // when this row appears, changes or disappears.
 func Get[K comparable, V any](r *Reader, t *Table[K, V], k K) (V, bool) {
 	r.allow(t.core)
-	c := look[K, V](t.core, k)
-	r.record(c, 0)
-	return valueOf[K, V](c), c.has
+	c := cells.Look[K, V](&t.core.Table, k)
+	r.reads.Add(c, 0)
+	return cells.ValueOf[K, V](c), c.Has
 }
 
 // Has tells whether a row exists. The row being computed runs again only when
 // this row appears or disappears, not when its value changes.
 func Has[K comparable, V any](r *Reader, t *Table[K, V], k K) bool {
 	r.allow(t.core)
-	c := look[K, V](t.core, k)
-	r.record(c, onlyHas)
-	return c.has
+	c := cells.Look[K, V](&t.core.Table, k)
+	r.reads.Add(c, cells.OnlyHas)
+	return c.Has
 }
 
 // Note attaches a remark to the row being computed. It is part of the row's
@@ -42,65 +45,17 @@ func (r *Reader) Note(n any) { r.remark = append(r.remark, n) }
 func (r *Reader) allow(t *core) {
 	switch {
 	case !r.active:
-		panic(fmt.Sprintf("table: %q is read through a Reader after its derivation has returned", t.name))
+		panic(fmt.Sprintf("table: %q is read through a Reader after its derivation has returned", t.Name))
 	case t.store != r.store:
-		panic(fmt.Sprintf("table: %q reads %q of another store", r.table.name, t.name))
-	case t.height >= r.table.height:
-		panic(fmt.Sprintf("table: %q reads %q, which is not declared above it", r.table.name, t.name))
+		panic(fmt.Sprintf("table: %q reads %q of another store", r.table.Name, t.Name))
+	case t.Height >= r.table.Height:
+		panic(fmt.Sprintf("table: %q reads %q, which is not declared above it", r.table.Name, t.Name))
 	}
 }
 
 // begin starts the record of a row made from c.
-func (r *Reader) begin(c *cell) {
+func (r *Reader) begin(c *cells.Cell) {
 	r.active = true
-	r.deps = append(recycle(r.deps), dep{cell: c})
+	r.reads.Begin(c)
 	r.remark = nil
-	if len(r.depIndex) > spareMap {
-		r.depIndex = nil
-	}
-	clear(r.depIndex)
-}
-
-// manyReads is the number of reads from which on a map finds repeated reads faster than a scan.
-const manyReads = 24
-
-// record adds a read, once for each cell; to have read a value includes to have
-// asked whether it exists.
-func (r *Reader) record(c *cell, kind uint32) {
-	i := r.find(c)
-	if i >= 0 {
-		r.deps[i].at &= kind
-		return
-	}
-	if r.depIndex != nil && len(r.deps) >= manyReads {
-		r.depIndex[c] = len(r.deps)
-	}
-	r.deps = append(r.deps, dep{c, kind})
-}
-
-func (r *Reader) find(c *cell) int {
-	if len(r.deps) < manyReads {
-		for i := range r.deps {
-			if r.deps[i].cell == c {
-				return i
-			}
-		}
-		return -1
-	}
-	if len(r.depIndex) == 0 {
-		r.index()
-	}
-	if i, ok := r.depIndex[c]; ok {
-		return i
-	}
-	return -1
-}
-
-func (r *Reader) index() {
-	if r.depIndex == nil {
-		r.depIndex = map[*cell]int{}
-	}
-	for i, d := range r.deps {
-		r.depIndex[d.cell] = i
-	}
 }

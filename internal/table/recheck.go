@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"fairway/internal/table/cells"
 )
 
 // Divergence is a row of a derivation that differs from the result of its reads.
@@ -50,36 +52,36 @@ func (s *Store) Again() {
 // recheck computes a random row again. If it comes out different, the next turn computes it, too.
 func (d *derived) recheck() (out Divergence, differs bool) {
 	m := d.anyMaker()
-	if m == nil || m.queued {
+	if m == nil || m.Queued {
 		return out, false
 	}
 	if len(d.workers) == 0 {
 		d.workers = append(d.workers, d.newWorker())
 	}
 	w := d.workers[0]
-	defer func() { w.outs = recycle(w.outs) }()
+	defer func() { w.outs = cells.Recycle(w.outs) }()
 	res := w.run(m)
 	if res.err != nil {
 		return out, false // it keeps its rows and its note
 	}
-	out = Divergence{Table: d.name, Key: d.source.text(m.from)}
+	out = Divergence{Table: d.Name, Key: d.source.Text(m.From)}
 	if out.Have, out.Want = d.difference(m, res); out.Have == out.Want {
 		return out, false
 	}
-	m.queued = true
-	m.enqueue()
+	m.Queued = true
+	m.Enqueue()
 	return out, true
 }
 
 // anyMaker returns the maker of a random source row; nil if there is none. Makers are a cell's first readers, except those that DeriveWhere
 // made later.
-func (d *derived) anyMaker() *maker {
-	c := d.source.cells.any(rand.IntN)
+func (d *derived) anyMaker() *cells.Maker {
+	c := d.source.Cells.Any(rand.IntN)
 	if c == nil {
 		return nil
 	}
-	for _, e := range c.readers[:min(len(c.readers), 4*len(d.source.starts))] {
-		if m := e.reader; m.table == d && m.from == c {
+	for _, e := range c.Readers[:min(len(c.Readers), 4*len(d.source.starts))] {
+		if m := e.Reader; m.Queue == &d.Queue && m.From == c {
 			return m
 		}
 	}
@@ -87,39 +89,39 @@ func (d *derived) anyMaker() *maker {
 }
 
 // difference describes how the rows that a maker emitted differ from the rows that it emits now: two equal texts if they do not.
-func (d *derived) difference(m *maker, res result) (have, want string) {
-	now := map[*cell]*emitted{}
+func (d *derived) difference(m *cells.Maker, res result) (have, want string) {
+	now := map[*cells.Cell]*emitted{}
 	for i := range res.outs {
 		o := &res.outs[i]
-		if !slices.Contains(m.outs, o.cell) {
-			return "no row " + d.text(o.cell), d.shown(o.cell, o.val)
+		if !slices.Contains(m.Outs, o.cell) {
+			return "no row " + d.Text(o.cell), d.shown(o.cell, o.val)
 		}
 		if now[o.cell] == nil { // if a key is emitted twice, the first value counts
 			now[o.cell] = o
 		}
 	}
-	for _, c := range m.outs {
+	for _, c := range m.Outs {
 		o := now[c]
 		switch {
 		case o == nil:
-			return d.text(c) + " " + d.shown(c, nil), "no such row"
-		case !c.contested && o.val != nil:
-			return d.text(c) + " " + d.shown(c, nil), d.shown(c, o.val)
+			return d.Text(c) + " " + d.shown(c, nil), "no such row"
+		case !c.Contested && o.val != nil:
+			return d.Text(c) + " " + d.shown(c, nil), d.shown(c, o.val)
 		}
 	}
 	switch {
 	case res.deps != nil:
-		return fmt.Sprintf("%d reads recorded", len(m.deps)), fmt.Sprintf("others, %d", len(res.deps))
-	case !slices.EqualFunc(d.remarks[m], res.remark, sameNote):
+		return fmt.Sprintf("%d reads recorded", len(m.Deps)), fmt.Sprintf("others, %d", len(res.deps))
+	case !slices.EqualFunc(d.remarks[m], res.remark, cells.SameNote):
 		return fmt.Sprint(d.remarks[m]), fmt.Sprint(res.remark)
 	}
 	return "", ""
 }
 
 // shown prints a value; nil is that of the cell.
-func (t *core) shown(c *cell, v value) string {
+func (d *derived) shown(c *cells.Cell, v cells.Value) string {
 	if v == nil {
-		v = c.val()
+		v = c.Val()
 	}
-	return text(t.values.show(v))
+	return cells.Text(d.Values.Show(v))
 }

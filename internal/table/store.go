@@ -2,9 +2,10 @@ package table
 
 import (
 	"fmt"
-	"math/bits"
 	"runtime"
 	"sync"
+
+	"fairway/internal/table/cells"
 )
 
 // Options of a Store. The zero value is useful.
@@ -34,25 +35,25 @@ type Store struct {
 	// gate is held for reading while a Together runs.
 	gate    sync.RWMutex
 	stage   sync.Mutex
-	pending heights
+	pending cells.Heights
 	signal  chan struct{}
 
-	// turns is held by the turn in progress, which alone uses due and loose.
+	// turns is held by the turn in progress, which alone uses due and reads.
 	turns sync.Mutex
 
 	// The rest is written by the turn, under mu, and read by Tx under mu.
 	mu           sync.RWMutex
 	version      uint64
 	sealed       bool
-	due          heights // tables with something to do in this turn
-	touched      []*core // tables that hold the changes of the last turn
-	loose        []*cell // cells that lost their last reader in this batch
+	due          cells.Heights // tables with something to do in this turn
+	touched      []*core       // tables that hold the changes of the last turn
+	reads        cells.Reads   // what reads that were withdrawn leave to be done
 	notesVersion uint64
 	notesChanged bool
 	notesMoved   []noteChange // that the last turn made
 	noteTables   []int        // heights of the tables of notes
 	doubts       int          // why the next Settle is a turn although nothing was staged; guarded by turns
-	checks       invariants
+	checks       cells.Invariants
 }
 
 // New returns a store without tables.
@@ -64,7 +65,7 @@ func New(o Options) *Store {
 	return &Store{
 		workers:  workers,
 		parallel: parallelRows,
-		checks:   invariants{on: o.Invariants},
+		checks:   cells.Invariants{On: o.Invariants},
 		byName:   map[string]node{},
 		signal:   make(chan struct{}, 1),
 	}
@@ -85,14 +86,14 @@ type node interface {
 func (s *Store) declare(n node) {
 	b := n.meta()
 	if s.sealed {
-		panic(fmt.Sprintf("table: %q is declared after the first turn", b.name))
+		panic(fmt.Sprintf("table: %q is declared after the first turn", b.Name))
 	}
-	if s.byName[b.name] != nil {
-		panic(fmt.Sprintf("table: %q is declared twice", b.name))
+	if s.byName[b.Name] != nil {
+		panic(fmt.Sprintf("table: %q is declared twice", b.Name))
 	}
-	b.height = len(s.nodes)
+	b.Height = len(s.nodes)
 	s.nodes = append(s.nodes, n)
-	s.byName[b.name] = n
+	s.byName[b.Name] = n
 }
 
 // Together runs fn and puts everything that it stages into the same turn. fn must be short and must not call
@@ -110,31 +111,9 @@ func (s *Store) Staged() <-chan struct{} { return s.signal }
 // announce tells the turn's owner that the table at height h has staged rows.
 // The caller holds s.stage.
 func (s *Store) announce(h int) {
-	s.pending.set(h)
+	s.pending.Set(h)
 	select {
 	case s.signal <- struct{}{}:
 	default: // already signalled
 	}
-}
-
-// heights is a set of tables by their height.
-type heights []uint64
-
-func (hs *heights) set(h int) {
-	for h>>6 >= len(*hs) {
-		*hs = append(*hs, 0)
-	}
-	(*hs)[h>>6] |= 1 << (h & 63)
-}
-
-// pop removes the lowest height from the set and returns it.
-func (hs heights) pop() (int, bool) {
-	for i, word := range hs {
-		if word != 0 {
-			bit := bits.TrailingZeros64(word)
-			hs[i] &^= 1 << bit
-			return i<<6 | bit, true
-		}
-	}
-	return 0, false
 }

@@ -1,6 +1,10 @@
 package table
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/table/cells"
+)
 
 // Trial is a turn that is taken back. It must not be used after the call of stage that got it.
 type Trial struct {
@@ -18,12 +22,12 @@ func (in *Input[K, V]) TryDelete(tr *Trial, k K) {
 }
 
 // try makes the next run apply a write.
-func (in *input) try(tr *Trial, c *cell) {
+func (in *input) try(tr *Trial, c *cells.Cell) {
 	if !tr.open || tr.store != in.store {
-		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
+		panic("table: " + in.Name + " is written to through a Trial that is over, or of another store")
 	}
-	in.applying.replace(c)
-	in.store.due.set(in.height)
+	in.applying.Replace(c)
+	in.store.due.Set(in.Height)
 }
 
 // Try runs a turn with the rows that stage writes through the Trial, shows the result to look, and reverts it: the tables are as they were
@@ -49,9 +53,9 @@ func (s *Store) Try(stage func(tr *Trial), look func(t Turn, tx *Tx)) {
 	defer func() { // also if look panics
 		tx.store = nil
 		for _, t := range s.touched {
-			if in, is := s.nodes[t.height].(*input); is {
-				in.undo = slices.Clone(in.changes)
-				s.due.set(in.height)
+			if in, is := s.nodes[t.Height].(*input); is {
+				in.undo = slices.Clone(in.Changes)
+				s.due.Set(in.Height)
 			}
 		}
 		s.forget()

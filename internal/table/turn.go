@@ -2,8 +2,9 @@ package table
 
 import (
 	"iter"
-	"slices"
 	"time"
+
+	"fairway/internal/table/cells"
 )
 
 // Turn describes what one turn did.
@@ -68,9 +69,9 @@ func (s *Store) Settle() Turn {
 	s.forget()
 	t.Doubted, s.doubts = s.doubts, 0
 	if t.Staged+t.Doubted > 0 {
-		s.checks.verify(s, false)
+		s.verify(false)
 		s.run(&t)
-		s.checks.verify(s, true)
+		s.verify(true)
 	}
 	t.Version = s.version
 	t.Duration = time.Since(start)
@@ -88,20 +89,32 @@ func (s *Store) takeStaged() (rows int) {
 	default: // another goroutine has taken it already
 	}
 	for {
-		h, any := s.pending.pop()
+		h, any := s.pending.Pop()
 		if !any {
 			return rows
 		}
 		rows += s.nodes[h].(*input).take()
-		s.due.set(h)
+		s.due.Set(h)
 	}
+}
+
+// verify panics if a row has been written to, with Options.Invariants.
+func (s *Store) verify(after bool) {
+	if !s.checks.On {
+		return
+	}
+	tables := make([]*cells.Table, len(s.nodes))
+	for i, n := range s.nodes {
+		tables[i] = &n.meta().Table
+	}
+	s.checks.Verify(tables, after)
 }
 
 // run settles the tables that have something to do.
 func (s *Store) run(t *turn) {
 	s.version++
 	for {
-		h, any := s.due.pop()
+		h, any := s.due.Pop()
 		if !any {
 			break
 		}
@@ -116,10 +129,10 @@ func (s *Store) run(t *turn) {
 func (s *Store) settleOne(n node, t *turn) {
 	before := t.Recomputed
 	n.settle(t)
-	s.sweep()
+	s.reads.Sweep()
 	b := n.meta()
 	s.touched = append(s.touched, b)
-	part := TableTurn{Name: b.name, Recomputed: t.Recomputed - before, Changed: len(b.changes)}
+	part := TableTurn{Name: b.Name, Recomputed: t.Recomputed - before, Changed: len(b.Changes)}
 	b.recomputed += uint64(part.Recomputed)
 	t.Changed += part.Changed
 	if part.Recomputed > 0 || part.Changed > 0 {
@@ -140,9 +153,9 @@ type Change[K comparable, V any] struct {
 func Changes[K comparable, V any](from *Table[K, V]) iter.Seq[Change[K, V]] {
 	t := from.core
 	return func(yield func(Change[K, V]) bool) {
-		t.sortChanges()
-		for _, c := range t.changes {
-			if !yield(Change[K, V]{keyOf[K](c.cell), unpacked[V](c.old), valueOf[K, V](c.cell), c.had(), c.cell.has}) {
+		t.SortChanges()
+		for _, c := range t.Changes {
+			if !yield(Change[K, V]{cells.KeyOf[K](c.Cell), cells.Unpacked[V](c.Old), cells.ValueOf[K, V](c.Cell), c.Had(), c.Cell.Has}) {
 				return
 			}
 		}
@@ -156,14 +169,7 @@ type Followed struct{ core *core }
 func Follow[K comparable, V any](t *Table[K, V]) Followed { return Followed{t.core} }
 
 // Changed reports whether the last turn changed the table: whether Changes yields anything. It is for the owner of the turns.
-func (f Followed) Changed() bool { return len(f.core.changes) > 0 }
-
-func (t *core) sortChanges() {
-	if !t.sorted {
-		slices.SortFunc(t.changes, func(a, b change) int { return t.keys.compare(a.cell, b.cell) })
-		t.sorted = true
-	}
-}
+func (f Followed) Changed() bool { return len(f.core.Changes) > 0 }
 
 // Forget drops the last turn's changes, and with them the rows' old values, without waiting for the next turn. Only the owner of the turns
 // may call it.
@@ -175,8 +181,8 @@ func (s *Store) Forget() {
 
 func (s *Store) forget() {
 	for _, n := range s.touched {
-		n.forget()
+		n.Forget()
 	}
-	s.touched = recycle(s.touched)
-	s.notesMoved = recycle(s.notesMoved)
+	s.touched = cells.Recycle(s.touched)
+	s.notesMoved = cells.Recycle(s.notesMoved)
 }

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"fairway/internal/table/cells"
 )
 
 // Part is the part of one table in a union. Whole and Keyed make it.
@@ -18,9 +20,9 @@ type Part[K comparable, V any] struct {
 // part is a part as a union sees it.
 type part struct {
 	source *core
-	under  func(from *cell) *cell // the union's cell of a row of source, or one for admit
-	from   func(c *cell) *cell    // the source row for a key of the union; nil if there is none
-	value  func(from *cell) value // the union's value for that row, to be copied
+	under  func(from *cells.Cell) *cells.Cell // the union's cell of a row of source, or one for admit
+	from   func(c *cells.Cell) *cells.Cell    // the source row for a key of the union; nil if there is none
+	value  func(from *cells.Cell) cells.Value // the union's value for that row, to be copied
 }
 
 // Whole is a part with each row of a table unchanged.
@@ -29,9 +31,9 @@ func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] {
 	return Part[K, V]{source: source, join: func(union *core) part {
 		return part{
 			source: source,
-			under:  func(from *cell) *cell { return offer[K, V](union, keyOf[K](from)) },
-			from:   func(c *cell) *cell { return find(&source.cells, c.hash, keyOf[K](c)) },
-			value:  func(from *cell) value { return from.val() },
+			under:  func(from *cells.Cell) *cells.Cell { return cells.Offer[K, V](&union.Table, cells.KeyOf[K](from)) },
+			from:   func(c *cells.Cell) *cells.Cell { return cells.Find(&source.Cells, c.Hash, cells.KeyOf[K](c)) },
+			value:  func(from *cells.Cell) cells.Value { return from.Val() },
 		}
 	}}
 }
@@ -45,14 +47,16 @@ func Keyed[SK, K comparable, SV, V any](
 	return Part[K, V]{source: source, join: func(union *core) part {
 		return part{
 			source: source,
-			under:  func(from *cell) *cell { return offer[K, V](union, to(keyOf[SK](from))) },
-			from: func(c *cell) *cell {
-				if own, can := from(keyOf[K](c)); can {
-					return lookup(source, own)
+			under:  func(from *cells.Cell) *cells.Cell { return cells.Offer[K, V](&union.Table, to(cells.KeyOf[SK](from))) },
+			from: func(c *cells.Cell) *cells.Cell {
+				if own, can := from(cells.KeyOf[K](c)); can {
+					return cells.Lookup(&source.Table, own)
 				}
 				return nil
 			},
-			value: func(from *cell) value { return boxed(makes(keyOf[SK](from), valueOf[SK, SV](from))) },
+			value: func(from *cells.Cell) cells.Value {
+				return cells.Boxed(makes(cells.KeyOf[SK](from), cells.ValueOf[SK, SV](from)))
+			},
 		}
 	}}
 }
@@ -61,10 +65,10 @@ func Keyed[SK, K comparable, SV, V any](
 type union struct {
 	core
 	parts   []part
-	lost    func(c *cell, winner, loser value) any // nil: nothing is noted
-	due     set                                    // of the turn in progress: keys with a change in some part
-	noted   set                                    // keys that have remarks
-	remarks map[*cell][]any                        // of keys that more than one part has, by their cells in noted
+	lost    func(c *cells.Cell, winner, loser cells.Value) any // nil: nothing is noted
+	due     cells.Set                                          // of the turn in progress: keys with a change in some part
+	noted   cells.Set                                          // keys that have remarks
+	remarks map[*cells.Cell][]any                              // of keys that more than one part has, by their cells in noted
 }
 
 // Union declares a table of the rows of several tables. If several parts have a row for a key, the row of the first part in the list
@@ -82,22 +86,22 @@ func Union[K comparable, V any](
 	names := make([]string, len(parts))
 	store := parts[0].source.store
 	for i, p := range parts {
-		if names[i] = p.source.name; p.source.store != store {
+		if names[i] = p.source.Name; p.source.store != store {
 			panic("table: " + name + " unites " + names[i] + " of another store")
 		}
 	}
-	u := &union{core: core{store: store, name: name, kind: KindUnion, from: strings.Join(names, " + ")}}
-	begin(&u.core, compare, equal)
+	u := &union{core: core{Table: cells.Table{Name: name}, store: store, kind: KindUnion, from: strings.Join(names, " + ")}}
+	cells.Begin(&u.Table, compare, equal)
 	if lost != nil {
-		u.lost = func(c *cell, winner, loser value) any {
-			return lost(keyOf[K](c), unboxed[V](winner), unboxed[V](loser))
+		u.lost = func(c *cells.Cell, winner, loser cells.Value) any {
+			return lost(cells.KeyOf[K](c), cells.Unboxed[V](winner), cells.Unboxed[V](loser))
 		}
 	}
 	u.members = u.membersOf
 	store.declare(u)
 	for _, p := range parts {
 		u.parts = append(u.parts, p.join(&u.core))
-		p.source.follow = append(p.source.follow, u.height)
+		p.source.follow = append(p.source.follow, u.Height)
 	}
 	return &Table[K, V]{core: &u.core}
 }
@@ -105,32 +109,32 @@ func Union[K comparable, V any](
 // settle decides again which part's row each key has, for keys with a change in some part.
 func (u *union) settle(t *turn) {
 	for _, p := range u.parts {
-		for _, change := range p.source.changes {
-			if c := p.under(change.cell); u.due.same(c) == nil {
-				u.due.add(c)
+		for _, change := range p.source.Changes {
+			if c := p.under(change.Cell); u.due.Same(c) == nil {
+				u.due.Add(c)
 			}
 		}
 	}
-	u.reserve(u.due.len)
-	for c := range u.due.all {
+	u.Reserve(u.due.Len)
+	for c := range u.due.All {
 		notes, err := u.decide(c)
 		if err != nil {
 			t.Panics = append(t.Panics, err)
-			notes = append(withoutPanic(u.remarksOn(c)), err)
+			notes = append(cells.WithoutPanic(u.remarksOn(c)), err)
 		}
 		u.annotate(c, notes)
 	}
-	u.due.clear()
+	u.due.Clear()
 }
 
 // decide writes the row of a key, or drops it, and returns the notes for the other parts' rows of the key.
-func (u *union) decide(c *cell) (notes []any, err *PanicError) {
+func (u *union) decide(c *cells.Cell) (notes []any, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
-			notes, err = nil, &PanicError{Table: u.name, Key: u.text(c), Value: p, Stack: string(debug.Stack())}
+			notes, err = nil, &PanicError{Table: u.Name, Key: u.Text(c), Value: p, Stack: string(debug.Stack())}
 		}
 	}()
-	var winner value
+	var winner cells.Value
 	for _, p := range u.parts {
 		switch from := p.from(c); {
 		case from == nil:
@@ -143,45 +147,45 @@ func (u *union) decide(c *cell) (notes []any, err *PanicError) {
 		}
 	}
 	switch {
-	case winner == nil && c.has:
+	case winner == nil && c.Has:
 		u.drop(c)
-	case winner != nil && (!c.has || !u.values.equal(c.val(), winner)):
-		u.put(u.admit(c), u.values.clone(winner))
+	case winner != nil && (!c.Has || !u.Values.Equal(c.Val(), winner)):
+		u.put(u.Admit(c), u.Values.Clone(winner))
 	}
 	return notes, nil
 }
 
 // remarksOn returns the notes on a key.
-func (u *union) remarksOn(c *cell) []any {
+func (u *union) remarksOn(c *cells.Cell) []any {
 	if len(u.remarks) == 0 {
 		return nil
 	}
-	return u.remarks[u.noted.same(c)]
+	return u.remarks[u.noted.Same(c)]
 }
 
 // annotate replaces the notes of a key.
-func (u *union) annotate(c *cell, notes []any) {
+func (u *union) annotate(c *cells.Cell, notes []any) {
 	old := u.remarksOn(c)
-	if slices.EqualFunc(old, notes, sameNote) {
+	if slices.EqualFunc(old, notes, cells.SameNote) {
 		return
 	}
 	u.store.noted(&u.core, old, notes)
-	if noted := u.noted.same(c); noted != nil {
-		u.noted.remove(noted)
+	if noted := u.noted.Same(c); noted != nil {
+		u.noted.Remove(noted)
 		delete(u.remarks, noted)
 	}
 	if len(notes) == 0 {
 		return
 	}
 	if u.remarks == nil {
-		u.remarks = map[*cell][]any{}
+		u.remarks = map[*cells.Cell][]any{}
 	}
-	u.noted.add(c)
+	u.noted.Add(c)
 	u.remarks[c] = notes
 }
 
 // membersOf visits the cell that a row is taken from.
-func (u *union) membersOf(_ *Tx, c *cell, visit func(*cell) bool) {
+func (u *union) membersOf(_ *Tx, c *cells.Cell, visit func(*cells.Cell) bool) {
 	for _, p := range u.parts {
 		if from := p.from(c); from != nil {
 			visit(from)
@@ -193,9 +197,9 @@ func (u *union) membersOf(_ *Tx, c *cell, visit func(*cell) bool) {
 func (u *union) notes() func(yield func(Note) bool) bool {
 	remarks := maps.Clone(u.remarks)
 	return func(yield func(Note) bool) bool {
-		for _, c := range cellsOf(remarks) {
+		for _, c := range cells.CellsOf(remarks) {
 			for _, n := range remarks[c] {
-				if !yield(Note{u.name, u.text(c), n}) {
+				if !yield(Note{u.Name, u.Text(c), n}) {
 					return false
 				}
 			}

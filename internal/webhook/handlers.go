@@ -143,7 +143,7 @@ func (h *Handlers) inject(w http.ResponseWriter, r *http.Request) {
 	answer(w, q, a)
 }
 
-// refuse answers a request that is no review.
+// refuse answers a request that is not a review.
 func (h *Handlers) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	var why *refusal

@@ -38,7 +38,7 @@ const (
 	longest     = 4 << 10
 )
 
-// refusal is an HTTP answer to a request that is no review.
+// refusal is an HTTP answer to a request that is not a review.
 type refusal struct {
 	status int
 	why    string
@@ -148,7 +148,7 @@ func (h *Handlers) do(r *http.Request, work func(ctx context.Context)) error {
 func parse(body []byte) (*admissionv1.AdmissionRequest, error) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil {
-		return nil, refuse(http.StatusBadRequest, "the body is no AdmissionReview: %s", printable.Text(err.Error(), printable.Long))
+		return nil, refuse(http.StatusBadRequest, "the body is not an AdmissionReview: %s", printable.Text(err.Error(), printable.Long))
 	}
 	want := admissionv1.SchemeGroupVersion.String()
 	switch q := review.Request; {

@@ -319,7 +319,7 @@ func (h *hook) counts(t testing.TB, want map[string]float64) {
 	}
 }
 
-// TestAttacks: a request that is no review, or is too large, is refused in few words, and the next one is answered.
+// TestAttacks: a request that is not a review, or is too large, is refused in few words, and the next one is answered.
 func TestAttacks(t *testing.T) {
 	h, since := serve(t, builtIn(t)), time.Now()
 	object := func(containers int) []byte {
@@ -341,9 +341,9 @@ func TestAttacks(t *testing.T) {
 		text string
 	}{
 		"too big":           {"application/json", bytes.Repeat([]byte(" "), 3<<20+1), 413, "more than 3145728 bytes"},
-		"nothing":           {"application/json", nil, 400, "no AdmissionReview"},
-		"no JSON":           {"application/json", []byte("kind: Pod"), 400, "no AdmissionReview"},
-		"deep":              {"application/json", bytes.Repeat([]byte("["), 1<<20), 400, "no AdmissionReview"},
+		"nothing":           {"application/json", nil, 400, "not an AdmissionReview"},
+		"no JSON":           {"application/json", []byte("kind: Pod"), 400, "not an AdmissionReview"},
+		"deep":              {"application/json", bytes.Repeat([]byte("["), 1<<20), 400, "not an AdmissionReview"},
 		"no UTF-8":          {"application/json", []byte("{\"kind\":\"\xff\"}"), 400, "UTF-8"},
 		"YAML":              {"application/yaml", asked(t, ofPod(t, web1)), 415, "want application/json"},
 		"no content type":   {"", asked(t, ofPod(t, web1)), 415, "want application/json"},

@@ -274,9 +274,9 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	case string(config.WorkloadEntry):
 		w.entries.Observe(o, gone)
 		w.health.Observe(o, gone)
-		w.status.Seen(o, gone)
+		w.status.Observe(o, gone)
 	default:
-		w.status.Seen(o, gone)
+		w.status.Observe(o, gone)
 	}
 }
 

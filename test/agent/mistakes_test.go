@@ -50,7 +50,7 @@ func TestMistakes(t *testing.T) {
 		{
 			"labels half written",
 			func(s *setup) { s.env = []string{"ISTIO_METAJSON_LABELS={\"app\":"} },
-			[]string{"ISTIO_METAJSON_LABELS is no JSON object"},
+			[]string{"ISTIO_METAJSON_LABELS is not a JSON object"},
 		},
 		{"PROXY_CONFIG half written", func(s *setup) { s.env = []string{"PROXY_CONFIG={concurrency:"} }, []string{"PROXY_CONFIG: "}},
 		{"probes half written", func(s *setup) { s.env = []string{"ISTIO_KUBE_APP_PROBERS={"} }, []string{"ISTIO_KUBE_APP_PROBERS: "}},

@@ -134,7 +134,7 @@ func TestStreamsThatAreReset(t *testing.T) {
 		{":method", "POST"}, {":scheme", "http"}, {":authority", "x"}, {"content-type", "application/grpc"}, {"te", "trailers"},
 		{":path", "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"},
 	} {
-		fmt.Fprintf(&head, "\x00%c%s%c%s", len(h[0]), h[0], len(h[1]), h[1]) // a field of HPACK that is no part of any table
+		fmt.Fprintf(&head, "\x00%c%s%c%s", len(h[0]), h[0], len(h[1]), h[1]) // a field of HPACK that is not a part of any table
 	}
 	const settings, headers, reset, endHeaders = 4, 1, 3, 4
 	_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second))

@@ -173,7 +173,7 @@ spec: {selector: {matchLabels: {app: web}}, environmentVariables: {TOKEN: of-the
 		}
 	}
 	if code, _ := admission(t, trust, base+"/inject/key/"+key, []byte("{")); code != http.StatusBadRequest {
-		t.Errorf("what is no review: %d", code)
+		t.Errorf("what is not a review: %d", code)
 	}
 	if text := log.String(); !strings.Contains(text, "admission refused") || strings.Contains(text, key) {
 		t.Errorf("the log:\n%s", text)

@@ -161,7 +161,7 @@ func outlierPart(t *testing.T, m *live.Mesh) {
 	}
 }
 
-// outlierSpared: 500 is no gateway error; if only gateway errors count, no endpoint is ejected.
+// outlierSpared: 500 is not a gateway error; if only gateway errors count, no endpoint is ejected.
 func outlierSpared(t *testing.T, m *live.Mesh) {
 	const host = "outspare.test"
 	m.Backend(t, "outspare-a")

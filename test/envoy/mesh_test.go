@@ -71,7 +71,7 @@ func TestFolder(t *testing.T) {
 	load := live.StartLoad(t, httpCrowd(from(m, "folder.test"))...)
 	m.WriteFile(t, "route.yaml", route("v2"))
 	follows(only("folder-v2"))
-	m.WriteFile(t, "route.yaml", "apiVersion: [this is no YAML\n")
+	m.WriteFile(t, "route.yaml", "apiVersion: [this is not YAML\n")
 	rig.Eventually(t, func() error {
 		for _, p := range m.Plane.Problems() {
 			if strings.HasSuffix(p.Object.File, "route.yaml") {

@@ -126,7 +126,7 @@ func split(word string) (name string, sign byte, value string) {
 //	tls=1.3 cert=a.test     the version of TLS, and the name of the server's certificate
 //	has=TEXT                a text that is in what the backend received ("received" alone)
 //
-// The only word "closed" is no answer at all.
+// The only word "closed" is not an answer at all.
 func check(r live.Reply, answer []string) error {
 	for _, word := range answer {
 		got, want, err := part(r, word)

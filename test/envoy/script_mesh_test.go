@@ -179,7 +179,7 @@ func (s *script) problem(t testing.TB, args []string) error {
 	return nil
 }
 
-// place takes a word of a proxy that is no label: "@namespace=shop", "@locality=here/a", "@idle=2s".
+// place takes a word of a proxy that is not a label: "@namespace=shop", "@locality=here/a", "@idle=2s".
 func place(n *live.Node, name, value string) error {
 	switch name {
 	case "@namespace":

@@ -47,7 +47,7 @@ import (
 //	localsecure NAME CERT        an HTTPS server at a port of 127.0.0.1 that the system chooses
 //	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name if no labels are given; @namespace=, @locality=,
-//	                             @network=, @idle= and @discovers= are no labels
+//	                             @network=, @idle= and @discovers= are not labels
 //	client NAME [WORD]…          one more sidecar; requests may be made beside its workload (from=NAME); its words are a sidecar's,
 //	                             its labels hold app
 //	gateway NAME LABEL=VALUE…    one more gateway

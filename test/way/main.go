@@ -1,6 +1,6 @@
 // Way measures how long the way of a change is: how many rooms, files, functions and lines run from the change until a connected proxy has
 // acknowledged its result. It builds the walker with coverage counters, has it make each change several times in one process with the whole
-// control plane, and counts the code that ran each time: code that ran only sometimes (metrics, audits, timers) is no part of the way.
+// control plane, and counts the code that ran each time: code that ran only sometimes (metrics, audits, timers) is not a part of the way.
 //
 // A goroutine that waits when the counters are cleared, and goes on, is not counted up to its next branch.
 package main

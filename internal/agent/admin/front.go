@@ -106,7 +106,7 @@ func (f front) forward(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(resp.StatusCode)
 	out := &redactor{to: w, secrets: f.secrets}
 	if _, err := io.Copy(out, resp.Body); err == nil {
-		_ = out.flush() // a caller that left is no loss
+		_ = out.flush() // a caller that left is not a loss
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Count counts what is open at an Envoy's listeners.
 type Count struct {
-	Busy int64 // requests under way, connections that are no HTTP, and those with bytes that have not gone out
+	Busy int64 // requests under way, connections that are not HTTP, and those with bytes that have not gone out
 	Idle int64 // connections of HTTP that nothing happens on
 }
 

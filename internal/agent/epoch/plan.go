@@ -42,7 +42,7 @@ type PlanError struct{ Err error }
 func (e *PlanError) Error() string { return e.Err.Error() }
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// validationTimeout bounds a validation, which takes a tenth of a second: a binary that is no Envoy may never end.
+// validationTimeout bounds a validation, which takes a tenth of a second: a binary that is not an Envoy may never end.
 const validationTimeout = 30 * time.Second
 
 // stampOf tells files apart: a binary that is replaced gets another inode or time.

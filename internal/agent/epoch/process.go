@@ -60,7 +60,7 @@ type command struct {
 func (p *process) start(c command) error {
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = c.env, c.stdout, c.stderr
-	cmd.WaitDelay = time.Second // for writers that are no files: a grandchild may hold the pipe
+	cmd.WaitDelay = time.Second // for writers that are not files: a grandchild may hold the pipe
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid: true, // a terminal's Ctrl-C is the agent's to pass on
 	}

@@ -49,7 +49,7 @@ func (b bases) sockets(id uint32) (string, error) {
 // fits reports whether Envoy can make names of a path: it reads braces in it as places to fill in.
 func fits(path string) bool { return len(path) <= longestSocket && !strings.ContainsAny(path, "{}") }
 
-var errNotOurs = errors.New("it belongs to another user, or is no folder")
+var errNotOurs = errors.New("it belongs to another user, or is not a folder")
 
 // makePrivate makes a folder for this user alone, or makes an existing one private.
 func makePrivate(dir string) error {

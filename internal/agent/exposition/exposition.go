@@ -78,7 +78,7 @@ func (m *Merger) Add(from io.Reader, format Format, rewrite Rewrite) error {
 	return lines.Err()
 }
 
-// Dropped returns how many lines were left out, because another source has their family or because they are no metrics.
+// Dropped returns how many lines were left out, because another source has their family or because they are not metrics.
 func (m *Merger) Dropped() int { return m.dropped }
 
 // Flush ends the exposition.

@@ -42,7 +42,7 @@ func Istio(own Workload) Rewrite {
 	}
 }
 
-// labelBlock takes `{a="b"} 1` apart. A brace within a value is no end: only the last one is.
+// labelBlock takes `{a="b"} 1` apart. A brace within a value is not an end: only the last one is.
 func labelBlock(rest string) (block, value string, ok bool) {
 	end := strings.LastIndexByte(rest, '}')
 	if !strings.HasPrefix(rest, "{") || end < 0 {

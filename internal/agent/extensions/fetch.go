@@ -69,7 +69,7 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	case "oci":
 		return s.pull(ctx, strings.TrimPrefix(o.URL, "oci://"), o.SHA256, o.Secret)
 	default:
-		err = fmt.Errorf("%q is no way to fetch a module", u.Scheme)
+		err = fmt.Errorf("%q is not a way to fetch a module", u.Scheme)
 	}
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	return module, check(module, o.SHA256)
 }
 
-// check returns an error if module is no module, or its SHA-256 is not sum, in hex; empty: any.
+// check returns an error if module is not a module, or its SHA-256 is not sum, in hex; empty: any.
 func check(module []byte, sum string) error {
 	if is := sha256.Sum256(module); sum != "" && hex.EncodeToString(is[:]) != sum {
 		return errors.New("its SHA-256 is not the one in sha256")
@@ -227,7 +227,7 @@ func unpack(from io.Reader) ([]byte, error) {
 // isModule returns an error if b is not a module (WebAssembly, "Binary Format: Modules").
 func isModule(b []byte) error {
 	if !bytes.HasPrefix(b, []byte("\x00asm\x01\x00\x00\x00")) {
-		return errors.New("it is no WebAssembly module")
+		return errors.New("it is not a WebAssembly module")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 		own := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 		if c, err := own.DialContext(ctx, network, address); err == nil || ctx.Err() != nil {
 			return c, err
-		} // ::6 is no address of machines where IPv6 is not redirected
+		} // ::6 is not an address of machines where IPv6 is not redirected
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
 }

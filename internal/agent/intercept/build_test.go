@@ -75,8 +75,8 @@ func TestValidate(t *testing.T) {
 		"needs a mark":                func(o *intercept.Options) { o.Mode, o.Mark = intercept.TProxy, 0 },
 		"the machine's own":           func(o *intercept.Options) { o.Mode, o.RouteTable = intercept.TProxy, 254 },
 		"needs a name server":         func(o *intercept.Options) { o.RedirectDNS = true },
-		"no name of a network":        func(o *intercept.Options) { o.ExcludeInterfaces = []string{"a b"} },
-		"\"x;y/z\" is no name":        func(o *intercept.Options) { o.VirtualInterfaces = []string{"x;y/z"} },
+		"not a name of a network":     func(o *intercept.Options) { o.ExcludeInterfaces = []string{"a b"} },
+		"\"x;y/z\" is not a name":     func(o *intercept.Options) { o.VirtualInterfaces = []string{"x;y/z"} },
 	} {
 		o := intercept.DefaultOptions()
 		change(&o)

@@ -94,7 +94,7 @@ func (o Options) Validate() error {
 	refuse(o.RedirectDNS && !o.CaptureAllDNS && len(o.Nameservers) == 0,
 		"DNS redirection needs a name server, and /etc/resolv.conf has none; capture all DNS instead")
 	for _, name := range append(slices.Clone(o.ExcludeInterfaces), o.VirtualInterfaces...) {
-		refuse(!interfaceName(name), "%q is no name of a network interface", name)
+		refuse(!interfaceName(name), "%q is not a name of a network interface", name)
 	}
 	return errors.Join(errs...)
 }

@@ -72,7 +72,7 @@ func setRoutes(want []route, keep bool) (before []route, changed bool, err error
 	return before, changed, nil
 }
 
-// changeRoutes adds before it removes. A route that already exists, or is already removed, is no error.
+// changeRoutes adds before it removes. A route that already exists, or is already removed, is not an error.
 func changeRoutes(c *netlink.Conn, from, to []route) (bool, error) {
 	changed := false
 	for _, r := range to {

@@ -96,16 +96,16 @@ func New(o Options, t *Table) (*Server, error) {
 func (o Options) addresses() ([]string, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address to answer DNS at: want host:port", o.Listen)
+		return nil, fmt.Errorf("%q is not an address to answer DNS at: want host:port", o.Listen)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return nil, fmt.Errorf("%q is no address to answer DNS at: %q is no port", o.Listen, port)
+		return nil, fmt.Errorf("%q is not an address to answer DNS at: %q is not a port", o.Listen, port)
 	}
 	if host == "localhost" {
 		return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}, nil
 	}
 	if _, err := netip.ParseAddr(host); host != "" && err != nil {
-		return nil, fmt.Errorf("%q is no address to answer DNS at: want an IP address or localhost", o.Listen)
+		return nil, fmt.Errorf("%q is not an address to answer DNS at: want an IP address or localhost", o.Listen)
 	}
 	return []string{o.Listen}, nil
 }

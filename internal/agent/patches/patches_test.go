@@ -37,7 +37,7 @@ func TestPatches(t *testing.T) {
 		}
 		var a, b any
 		if json.Unmarshal([]byte(got), &a) != nil || json.Unmarshal([]byte(want), &b) != nil {
-			t.Fatalf("%s or %s is no JSON", got, want)
+			t.Fatalf("%s or %s is not JSON", got, want)
 		}
 		if d := cmp.Diff(b, a); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
@@ -74,7 +74,7 @@ func TestPatches(t *testing.T) {
 		t.Errorf("a refused update took something: %s", d)
 	}
 	if _, err := p.Override("{"); err == nil {
-		t.Error("an override that is no YAML passes")
+		t.Error("an override that is not YAML passes")
 	}
 }
 

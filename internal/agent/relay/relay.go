@@ -102,7 +102,7 @@ const cacheFile = "xds.cache"
 const window = 1 << 20
 
 // Run serves until ctx ends and calls up once the socket exists. It returns an error if it cannot serve at all; a control plane
-// that is away is no error. The socket is removed when it returns.
+// that is away is not an error. The socket is removed when it returns.
 func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 	l, err := socket.Listen("the relay's socket", r.o.Socket)
 	if err != nil {

@@ -346,7 +346,7 @@ func (h *handshake) explain(err error) error {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return fmt.Errorf("the certificate authority at %s does not answer: %s", h.address, st.Message())
 	case codes.Unimplemented:
-		return fmt.Errorf("what listens at %s is no certificate authority: %s", h.address, st.Message())
+		return fmt.Errorf("what listens at %s is not a certificate authority: %s", h.address, st.Message())
 	}
 	return &refusal{h.address, st}
 }

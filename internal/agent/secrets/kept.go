@@ -15,7 +15,7 @@ import (
 
 // resume puts in force the certificate that an earlier agent kept in OutputDir, so that a workload that starts while the authority
 // is away has its identity all the same. It must be for this workload, and still be valid; a new one is requested at once as ever.
-// If there is none, that is no error.
+// If there is none, that is not an error.
 func (r *renewer) resume() {
 	s, dir := r.secrets, r.authority.OutputDir
 	if dir == "" {

@@ -137,7 +137,7 @@ func TestAKeptCertificateThatIsNoUse(t *testing.T) {
 	}
 }
 
-// TestNothingKept is no mistake.
+// TestNothingKept is not a mistake.
 func TestNothingKept(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)

@@ -83,7 +83,7 @@ func New(o Options) (*Secrets, error) {
 }
 
 // Run serves until ctx ends and calls up once the socket exists. It returns an error if it cannot serve at all; a source that fails
-// is no error. The socket is removed when it returns.
+// is not an error. The socket is removed when it returns.
 func (s *Secrets) Run(ctx context.Context, up func()) error {
 	l, err := socket.Listen(socketName, s.opts.Socket)
 	if err != nil {

@@ -675,7 +675,7 @@ func TestSockets(t *testing.T) {
 	no := o
 	no.Socket = w.file(t, "file", nil)
 	s, _ = secrets.New(no)
-	if err := s.Run(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if err := s.Run(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("%v", err)
 	}
 	// One that was left behind is taken over; one that is served is not.

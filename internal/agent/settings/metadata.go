@@ -43,7 +43,7 @@ func addJSON(meta map[string]any, name, value string) error {
 	}
 	var object map[string]any
 	if err := json.Unmarshal([]byte(value), &object); err != nil {
-		return Usage("%s is no JSON object: %w", name, err)
+		return Usage("%s is not a JSON object: %w", name, err)
 	}
 	if key == "LABELS" || key == "ANNOTATIONS" {
 		meta[key] = object

@@ -52,7 +52,7 @@ func concurrency(f Flags, env Environment, config *meshconfig.ProxyConfig) (int,
 	if said := env.Vars["ISTIO_CPU_LIMIT"]; said != "" {
 		n, err := strconv.Atoi(said)
 		if err != nil || n < 1 {
-			return 0, Usage("ISTIO_CPU_LIMIT: %q is no number of processors", said)
+			return 0, Usage("ISTIO_CPU_LIMIT: %q is not a number of processors", said)
 		}
 		return n, nil
 	}
@@ -99,14 +99,14 @@ func resolveShutdown(env Environment, config *meshconfig.ProxyConfig) (Shutdown,
 	if said := env.Vars["MINIMUM_DRAIN_DURATION"]; said != "" {
 		d, err := time.ParseDuration(said)
 		if err != nil || d < 0 {
-			return s, Usage("MINIMUM_DRAIN_DURATION: %q is no duration, as 5s", said)
+			return s, Usage("MINIMUM_DRAIN_DURATION: %q is not a duration, as 5s", said)
 		}
 		s.Minimum = d
 	}
 	if said := env.Vars["TERMINATION_DRAIN_DURATION_SECONDS"]; said != "" {
 		seconds, err := strconv.Atoi(said)
 		if err != nil || seconds < 0 {
-			return s, Usage("TERMINATION_DRAIN_DURATION_SECONDS: %q is no number of seconds", said)
+			return s, Usage("TERMINATION_DRAIN_DURATION_SECONDS: %q is not a number of seconds", said)
 		}
 		s.Limit = time.Duration(seconds) * time.Second
 	}

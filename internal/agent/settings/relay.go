@@ -101,7 +101,7 @@ func wasmFolders(f Flags, env Environment) (out []string, err error) {
 		switch folder = strings.TrimSpace(folder); {
 		case folder == "":
 		case !filepath.IsAbs(folder):
-			return nil, Usage("%s: %q is no absolute path; want folders as /var/lib/wasm,/opt/wasm", from, folder)
+			return nil, Usage("%s: %q is not an absolute path; want folders as /var/lib/wasm,/opt/wasm", from, folder)
 		default:
 			out = append(out, filepath.Clean(folder))
 		}

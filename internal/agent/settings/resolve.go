@@ -321,7 +321,7 @@ func port(flag int, name string, env Environment, variable string, otherwise uin
 	}
 	n, err := strconv.ParseUint(said, 10, 16)
 	if err != nil {
-		return 0, Usage("%s: %q is no port", from, said)
+		return 0, Usage("%s: %q is not a port", from, said)
 	}
 	return uint16(n), nil
 }

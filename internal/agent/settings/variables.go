@@ -53,7 +53,7 @@ func envoyVariables(vars map[string]string) ([]string, error) {
 	for word := range strings.SplitSeq(vars[passVariable], ",") {
 		word = strings.TrimSpace(word)
 		if word != "" && !variablePattern.MatchString(word) {
-			return nil, Usage("%s: %q is no name of a variable, nor the beginning of names with a * after it", passVariable, word)
+			return nil, Usage("%s: %q is not a name of a variable, nor the beginning of names with a * after it", passVariable, word)
 		}
 		patterns = append(patterns, word)
 	}

@@ -47,7 +47,7 @@ func Listen(what, path string) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", what, err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("%s: %s is there and is no socket; remove it, or name another folder with --configPath", what, path)
+		return nil, fmt.Errorf("%s: %s is there and is not a socket; remove it, or name another folder with --configPath", what, path)
 	default:
 		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			conn.Close()

@@ -95,7 +95,7 @@ func AppPage(annotations, host string, own uint16) (string, error) {
 	}
 	port, err := strconv.ParseUint(a.Port, 10, 16)
 	if err != nil {
-		return "", fmt.Errorf("%q is no port", a.Port)
+		return "", fmt.Errorf("%q is not a port", a.Port)
 	}
 	if uint16(port) == own {
 		return "", fmt.Errorf("port %d is the agent's own", port)

@@ -54,7 +54,7 @@ type portNumber uint16
 func (p *portNumber) UnmarshalJSON(raw []byte) error {
 	n, err := strconv.ParseUint(strings.Trim(string(raw), `"`), 10, 16)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%s is no port: named ports are resolved by the injector", raw)
+		return fmt.Errorf("%s is not a port: named ports are resolved by the injector", raw)
 	}
 	*p = portNumber(n)
 	return nil

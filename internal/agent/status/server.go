@@ -169,5 +169,5 @@ func show(w http.ResponseWriter, v any) {
 
 func (a Actions) bootstrap(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(a.Bootstrap()) // a caller that left is no loss
+	_, _ = w.Write(a.Bootstrap()) // a caller that left is not a loss
 }

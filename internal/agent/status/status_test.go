@@ -112,7 +112,7 @@ func TestReadyThroughARestart(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`: "unexpected end", `{"/x":{"tcpSocket":{"port":1}}}`: "begins with neither", `{"/app-health/a/livez":{}}`: "none of",
-		`{"/app-health/a/livez":{"httpGet":{"port":"web"}}}`: "no port",
+		`{"/app-health/a/livez":{"httpGet":{"port":"web"}}}`: "not a port",
 	} {
 		if _, err := NewProbes(text, "localhost"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -120,7 +120,7 @@ func TestMistakes(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{`:                                "unexpected end",
-		`{"scrape":"true","port":"x"}`:     "no port",
+		`{"scrape":"true","port":"x"}`:     "not a port",
 		`{"scrape":"true","port":"15020"}`: "the agent's own",
 	} {
 		if _, err := AppPage(text, "localhost", 15020); err == nil || !strings.Contains(err.Error(), want) {

@@ -62,7 +62,7 @@ func (f Folder) Close() {
 	}
 }
 
-// Read returns the token in a file. It is an error if the file is no regular one, belongs to another user, may be read or written
+// Read returns the token in a file. It is an error if the file is not a regular one, belongs to another user, may be read or written
 // by others, or holds no token: a user that could write it could have chosen it.
 //
 // Root may read every user's.

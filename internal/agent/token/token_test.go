@@ -48,7 +48,7 @@ func TestKept(t *testing.T) {
 		t.Errorf("the folder is left behind: %v", err)
 	}
 	if first.Derive("a") == first.Derive("b") || len(first.Derive("a")) != 32 || strings.Contains(string(first), first.Derive("a")) {
-		t.Error("what is derived is no secret of its own")
+		t.Error("what is derived has no secret of its own")
 	}
 }
 

@@ -163,7 +163,7 @@ func (c *ConfigSources) open(s config.ConfigSource) (source.Source, error) {
 			Options: how, MCP: s.Scheme == config.MCPScheme, Services: s.Services, Namespace: c.o.Namespace,
 		}, c.o.Decoder, c.o.Log)
 	}
-	return nil, fmt.Errorf("%s:// is no scheme that is read", s.Scheme)
+	return nil, fmt.Errorf("%s:// is not a scheme that is read", s.Scheme)
 }
 
 // await makes the source of an entry that waits for the other side to connect. The other side may connect until ended is called.

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/web"
 )
 
-// DefaultHTTPS is the flags' default for --httpsAddr. If another program has it, that is no reason not to start.
+// DefaultHTTPS is the flags' default for --httpsAddr. If another program has it, that is not a reason not to start.
 const DefaultHTTPS = ":15017"
 
 // Addresses say where to listen, as host:port; empty: nowhere.

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/nodeid"
 )
 
 // Proof is the identity that a stream proved for its proxy. The zero value is that of a stream in plaintext, which proves nothing.
@@ -48,7 +49,7 @@ func (c Proof) Caller() authn.Caller { return c.caller }
 // ParseNode reads a client's description of its proxy in a stream's first request. Its errors are fit for the client.
 func ParseNode(node *corev3.Node) (mesh.Proxy, error) {
 	l := node.GetLocality()
-	proxy, err := mesh.ParseNode(mesh.Node{
+	proxy, err := nodeid.Parse(nodeid.Node{
 		ID: node.GetId(), Metadata: (&structpb.Struct{Fields: node.GetMetadata().GetFields()}).AsMap(),
 		Locality: mesh.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()},
 	})

@@ -54,7 +54,7 @@ type reading struct {
 
 var _ xds.Hooks = (*Readers)(nil)
 
-// New returns hooks that hand everything which is no reader's to others.
+// New returns hooks that hand everything which is not a reader's to others.
 func New(opts Options, t *exported.Tables, others xds.Hooks) *Readers {
 	return &Readers{Hooks: others, opts: opts, table: t, open: map[library.ProxyID]*reading{}}
 }

@@ -111,7 +111,7 @@ func (s *sinkStream) node(sink string) *corev3.Node {
 func (s *sinkStream) SendMsg(from any) error {
 	r, ok := from.(*wire.Response)
 	if !ok {
-		return status.Errorf(codes.Internal, "a %T is no answer", from)
+		return status.Errorf(codes.Internal, "a %T is not an answer", from)
 	}
 	out, names, err := resources(r.Data.Materialize())
 	if err != nil {

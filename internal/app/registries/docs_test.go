@@ -75,7 +75,7 @@ func accepted(decoder *config.Decoder, block string) error {
 			}
 		}
 		if o == nil {
-			return fmt.Errorf("line %d is no object", doc.Line)
+			return fmt.Errorf("line %d is not an object", doc.Line)
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func (e *Entry) check(defaults Defaults) (checked, error) {
 		}
 		if *d.to, err = time.ParseDuration(d.text); err != nil || *d.to < 0 {
 			shown := printable.Text(d.text, printable.Short)
-			errs = append(errs, fmt.Errorf("%s: %q is no duration; want one as 30s, or 0s", d.field, shown))
+			errs = append(errs, fmt.Errorf("%s: %q is not a duration; want one as 30s, or 0s", d.field, shown))
 		}
 	}
 	if o != nil {

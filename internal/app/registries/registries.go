@@ -209,7 +209,7 @@ func CheckFlags(all []Entry) error {
 func parse(content []byte) ([]*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(content, &doc); err != nil {
-		return nil, fmt.Errorf("it is no YAML: %w", err)
+		return nil, fmt.Errorf("it is not YAML: %w", err)
 	}
 	if len(doc.Content) == 0 {
 		return nil, nil
@@ -223,7 +223,7 @@ func parse(content []byte) ([]*yaml.Node, error) {
 	case list.Kind == yaml.ScalarNode && list.Tag == "!!null":
 		return nil, nil
 	case list.Kind != yaml.SequenceNode:
-		return nil, fmt.Errorf("line %d: registries is no list", list.Line)
+		return nil, fmt.Errorf("line %d: registries is not a list", list.Line)
 	case len(list.Content) > mostEntries:
 		return nil, fmt.Errorf("it names %d registries; %d are the most", len(list.Content), mostEntries)
 	}

@@ -17,7 +17,7 @@ const byAnother = "certificate of another authority"
 
 // Certified asks knows whether the caller of a stream may do what the stream does, and under which name. knows decides by the
 // identity that a certificate of the mesh proves (the zero ID: there is none), or by the certificates as they were presented.
-// Tokens are ignored, so no other server is asked, and failures of other callers at the same address are no reason to refuse. nil:
+// Tokens are ignored, so no other server is asked, and failures of other callers at the same address are not a reason to refuse. nil:
 // the stream may go on for as long as the certificate is valid. An error is a gRPC status.
 func (s *Server) Certified(ctx context.Context, knows func(id identity.ID, shown []*x509.Certificate) (as string, may bool)) error {
 	before, shown := s.roots(), authn.FromContext(ctx)

@@ -1,23 +1,30 @@
 package selectors
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
+	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/source"
+	"fairway/internal/table"
 )
 
-// Selectors tells sources which namespaces the mesh configuration in force selects. It sits between the sources and the door, so it
-// learns of a mesh configuration as soon as it is settled. The first time, it waits until all sources that may have a mesh
-// configuration have been read, so that no namespace is read by mistake.
+// Selectors tells sources which namespaces the mesh configuration in force selects. It follows the tables. The first time, it waits until
+// all sources that may have a mesh configuration have been read, so that no namespace is read by mistake.
 type Selectors struct {
 	root string
-	next source.Settled
+	mesh *input.Objects
+	// read has the origins that have been read. It is a table, so that a row of it comes with or after what its source handed over before.
+	read *table.Input[Origin, struct{}]
+
+	// Of the owner of the turns.
+	object *config.Object  // the mesh configuration in force; nil: there is none
+	waits  map[Origin]bool // that have not been read
 
 	mu      sync.Mutex
-	mesh    *config.Object  // in force; nil: there is none
-	waits   map[Origin]bool // that have not been read
+	now     *config.Discovery // nil: it is not known yet
 	sources map[Source]struct{}
 }
 
@@ -36,63 +43,50 @@ const (
 	Cluster Origin = "cluster"
 )
 
-// New returns selectors that pass batches on to next. root is the root namespace.
-func New(root string, next source.Settled) *Selectors {
-	return &Selectors{root: root, next: next, waits: map[Origin]bool{Files: true, Cluster: true}, sources: map[Source]struct{}{}}
+// New returns selectors that follow the mesh configurations in a table of a store. root is the root namespace.
+func New(root string, s *table.Store, meshes *input.Objects) *Selectors {
+	return &Selectors{
+		root: root, mesh: meshes, read: table.NewInput(s, "selectors/read", cmp.Compare[Origin], table.Same[struct{}]),
+		waits: map[Origin]bool{Files: true, Cluster: true}, sources: map[Source]struct{}{},
+	}
 }
 
 // Root returns the root namespace.
 func (d *Selectors) Root() string { return d.root }
 
-// Apply passes a batch on.
-func (d *Selectors) Apply(b source.Batch) {
-	d.next.Apply(b)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := d.mesh
-	for _, k := range b.Gone.Objects {
-		if k.Kind == config.MeshConfig {
-			d.mesh = nil
+// Follow passes on the turn's changes of the mesh configuration. The owner of the turns calls it after each turn.
+func (d *Selectors) Follow() {
+	changed := false
+	for c := range table.Changes(d.read.Table) {
+		delete(d.waits, c.Key)
+		changed = true
+	}
+	for c := range table.Changes(d.mesh) {
+		if c.Key.Kind == config.MeshConfig {
+			d.object, changed = c.New, true
 		}
 	}
-	for _, o := range b.Set.Objects {
-		if o.Kind == config.MeshConfig {
-			d.mesh = o
-		}
-	}
-	if d.mesh != before {
-		d.notifySources()
-	}
-}
-
-// notifySources tells all sources. mu is held.
-func (d *Selectors) notifySources() {
-	if len(d.waits) > 0 {
+	if !changed || len(d.waits) > 0 {
 		return
 	}
-	now := config.DiscoveryOf(d.mesh, d.root)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.now = config.DiscoveryOf(d.object, d.root)
 	for s := range d.sources {
-		s.Discover(now)
+		s.Discover(d.now)
 	}
 }
 
-// Read marks an origin as read.
-func (d *Selectors) Read(what Origin) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.waits[what] {
-		delete(d.waits, what)
-		d.notifySources()
-	}
-}
+// Read marks an origin as read. The turn that Follow sees next has everything that the origin handed over before.
+func (d *Selectors) Read(what Origin) { d.read.Set(what, struct{}{}) }
 
 // Add tells a source from now on.
 func (d *Selectors) Add(s Source) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sources[s] = struct{}{}
-	if len(d.waits) == 0 {
-		s.Discover(config.DiscoveryOf(d.mesh, d.root))
+	if d.now != nil {
+		s.Discover(d.now)
 	}
 }
 

@@ -105,7 +105,7 @@ func (m machine) check() error {
 	}
 	for _, s := range [...]string{m.Namespace, m.Group, m.Account, m.Network} {
 		if s != "" && !printable.Is(s, longestName) {
-			return fmt.Errorf("%q is no name", s)
+			return fmt.Errorf("%q is not a name", s)
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func badAddress(s selection, address string) mesh.Problem {
 		Field:    "spec.endpoints",
 		Code:     code.AddressForm,
 		Severity: mesh.Error,
-		Message: fmt.Sprintf("%q is no address that a service without DNS resolution can have; the endpoint of port %d is left out",
+		Message: fmt.Sprintf("%q is not an address that a service without DNS resolution can have; the endpoint of port %d is left out",
 			address, s.Port.Number),
 		Fix: "give an IP address or a unix socket, or resolution DNS",
 	}

@@ -7,6 +7,8 @@
 //
 // Each VirtualService finds its gateways, not the other way round: one more on a gateway of thousands costs its own rows.
 //
+// The room below it, texts, finds the clusters that only texts of EnvoyFilters and extensions name.
+//
 // The specification is networking/v1alpha3/gateway.proto of istio.io/api. The package must not know streams, nor how a
 // route or a listener is written in Envoy's words: that is envoy/route and envoy/listener.
 package gateway

@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/gateway/texts"
 	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
@@ -66,7 +67,7 @@ func compareNeed(a, b need) int {
 
 // declareClusters collects the clusters that the rules bound to a layer's gateways refer to, and those that policies and texts name. A
 // cluster is needed while at least one rule, policy or text needs it.
-func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object]) {
+func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object], of texts.Reads) {
 	nothing := table.Same[struct{}]
 	needs := table.DeriveWhere(rules, bound, "gateway/needs", compareNeed, nothing,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(need, struct{})) {
@@ -78,7 +79,15 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 		return []ClusterKey{n.cluster}
 	})
 	t.Clusters = table.Union("gateway/clusters", compareCluster, nothing, nil,
-		table.Whole(named), table.Whole(t.policyClusters()), table.Whole(t.declareMentions()))
+		table.Whole(named), table.Whole(t.policyClusters()), inTexts(texts.Declare(of)))
+}
+
+// inTexts is the part of the clusters that texts name.
+func inTexts(named *table.Table[texts.Key, struct{}]) table.Part[ClusterKey, struct{}] {
+	return table.Keyed(named,
+		func(k texts.Key) ClusterKey { return ClusterKey(k) },
+		func(k ClusterKey) (texts.Key, bool) { return texts.Key(k), true },
+		func(texts.Key, struct{}) struct{} { return struct{}{} })
 }
 
 // policyClusters collects the clusters that policies call, for the gateways that the policies hold for.

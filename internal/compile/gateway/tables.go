@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/gateway/texts"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/policy"
 	"fairway/internal/compile/registry"
@@ -60,7 +61,6 @@ type Tables struct {
 	badByPath      *table.Table[string, table.Rows[input.File, string]]
 	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
 	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]
-	byHost         *table.Table[mesh.Host, table.Rows[registry.HostKey, *registry.Merged]]
 }
 
 // Reads are the tables of other packages that this package reads.
@@ -80,7 +80,7 @@ func Declare(of Reads) *Tables {
 	in, proxies := of.Input, of.Demand
 	t := &Tables{
 		in: in, secrets: of.Secrets, sc: of.Scope, demand: proxies, policies: of.Policies, rt: of.Route, gateways: in.Gateways,
-		telemetry: of.Telemetry, byHost: of.Registry.ServicesByHost,
+		telemetry: of.Telemetry,
 	}
 	t.declareFiles()
 	t.declareNearby()
@@ -97,7 +97,7 @@ func Declare(of Reads) *Tables {
 	t.declareRoutes()
 	t.views = demand.DeclareViews(proxies, "gateway listener views", ofAll)
 	t.declareListeners()
-	t.declareClusters(in.VirtualServices)
+	t.declareClusters(in.VirtualServices, texts.Reads{Input: in, Registry: of.Registry, Scope: of.Scope, Demand: proxies})
 	t.declareChecks(in.Gateways)
 	t.declareShared(in.Gateways)
 	t.declareUnverified(in.VirtualServices)

@@ -88,7 +88,7 @@ func (m maker) register(r *table.Reader, k config.Key, of input.Member, emit fun
 			"set template.serviceAccount to the account, or correct the agent's "+variable)
 	case !served(of):
 		return refuse(mesh.Warning, "a proxy of service account "+of.Namespace+"/"+of.Account+" says that it is at "+of.Address+", "+
-			"which is no address of a machine: its machine is not registered", "set the agent's INSTANCE_IP")
+			"which is not an address of a machine: its machine is not registered", "set the agent's INSTANCE_IP")
 	}
 	made := of.Register(group)
 	spec := config.Spec[*networking.WorkloadEntry](made)

@@ -127,10 +127,10 @@ func TestWhoRegisters(t *testing.T) {
 		"of another namespace's group": {
 			change(func(m *input.Member) { m.Namespace = "bank" }), "", "names this group, and there is none",
 		},
-		"at a metadata service": {machine("169.254.169.254"), "", "is no address of a machine"},
-		"at its client":         {machine("127.0.0.1"), "", "is no address of a machine"},
-		"everywhere":            {machine("0.0.0.0"), "", "is no address of a machine"},
-		"at many":               {machine("224.0.0.1"), "", "is no address of a machine"},
+		"at a metadata service": {machine("169.254.169.254"), "", "is not an address of a machine"},
+		"at its client":         {machine("127.0.0.1"), "", "is not an address of a machine"},
+		"everywhere":            {machine("0.0.0.0"), "", "is not an address of a machine"},
+		"at many":               {machine("224.0.0.1"), "", "is not an address of a machine"},
 		"on this machine":       {is: change(func(m *input.Member) { m.Address, m.Here = "127.0.0.1", true })},
 		"that has an entry": {
 			machine("10.4.0.1"), "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: mine, namespace: shop}\n" +

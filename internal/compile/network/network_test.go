@@ -60,7 +60,7 @@ func TestGateways(t *testing.T) {
 	set(source.Rows{Services: []*mesh.Service{gateway("east", "e", 0, "192.0.2.1", "2001:db8::1", "lb.example.com")}})
 	want("a label", "e by 192.0.2.1:15443 of Kubernetes/east", "e by [2001:db8::1]:15443 of Kubernetes/east")
 	set(source.Rows{Services: []*mesh.Service{gateway("west", "w", 443, "lb.example.com")}})
-	want("a name is no address", "e by 192.0.2.1:15443 of Kubernetes/east", "e by [2001:db8::1]:15443 of Kubernetes/east")
+	want("a name is not an address", "e by 192.0.2.1:15443 of Kubernetes/east", "e by [2001:db8::1]:15443 of Kubernetes/east")
 	if p := w.ProblemText(); !strings.Contains(p, `"lb.example.com" is a name`) {
 		t.Errorf("of a gateway without an address is told %q", p)
 	}

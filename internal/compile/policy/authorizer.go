@@ -57,7 +57,7 @@ func (t *Tables) provider(r *table.Reader, names []string) (none authorization.A
 	}
 	service, port, ok := authorization.Service(p)
 	if !ok {
-		return none, cluster, fmt.Errorf("extension provider %q is no authorizer", names[0])
+		return none, cluster, fmt.Errorf("extension provider %q is not an authorizer", names[0])
 	}
 	namespace, host, ok := strings.Cut(service, "/")
 	if !ok {

@@ -63,7 +63,7 @@ func mayBeAlias(s *mesh.Service) bool {
 	return s.External && s.Resolution == mesh.DNS && s.Key.Cluster() != ""
 }
 
-// Alias returns the host that a service is another name for; empty: it is no alias.
+// Alias returns the host that a service is another name for; empty: it is not an alias.
 func (t *Tables) Alias(r *table.Reader, s *mesh.Service) mesh.Host {
 	if s == nil || !mayBeAlias(s) {
 		return ""

@@ -133,7 +133,7 @@ func PortPassedOn(s *mesh.Service, port uint32, allowed bool) mesh.Problem {
 	return p
 }
 
-// ofPlatform reports whether a service is of a registry that is no cluster, as Consul.
+// ofPlatform reports whether a service is of a registry that is not a cluster, as Consul.
 func ofPlatform(s *mesh.Service) bool { return s.Key.Registry != ServiceEntryRegistry && !IsCluster(s) }
 
 // portOfAll is the problem of a platform's service that takes a port for every namespace.

@@ -179,7 +179,7 @@ func notePorts(r *table.Reader, of mesh.ServiceKey, e mesh.SliceEndpoint) {
 			Field:    "ports",
 			Code:     code.BadPort,
 			Severity: mesh.Error,
-			Message: fmt.Sprintf("endpoint %s serves %s on %q, which is no port: the service's own target is taken", e.ID, name,
+			Message: fmt.Sprintf("endpoint %s serves %s on %q, which is not a port: the service's own target is taken", e.ID, name,
 				number),
 		})
 	}

@@ -75,7 +75,7 @@ func (h *hosts) layer(k scope.Key, s *scope.HostView) {
 	}
 }
 
-// public returns the shared view below a namespace's own view of a host; nil: there is none, or the name is no alias there.
+// public returns the shared view below a namespace's own view of a host; nil: there is none, or the name is not an alias there.
 func (h *hosts) public(k scope.Key) *scope.HostView {
 	below, _ := table.Get(h.r, h.t.sc.Views, scope.Key{Layer: mesh.Public, Host: k.Host})
 	if h.as == "" {

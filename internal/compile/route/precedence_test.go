@@ -116,7 +116,7 @@ VirtualService shop/a {hosts: [a.shop], http: [{match: [{headers: {x: {exact: v}
 			Want: "bank: two! one\nedge: -\nshop: two! one",
 		},
 		{
-			Name: "a delegate's route whose match is no part of the root's is left out",
+			Name: "a delegate's route whose match is not a part of the root's is left out",
 			Cite: "virtual_service.proto HTTPRoute.delegate: otherwise there is a conflict and the HTTPRoute will not take effect",
 			Rules: `
 VirtualService shop/d {http: [{match: [{uri: {prefix: /b}}], route: [{destination: {host: two.d}}]}, {route: [{destination: {host: three.d}}]}]}

@@ -55,7 +55,7 @@ func (t *Tables) Concrete(r *table.Reader, l mesh.Layer, alias mesh.Host) (mesh.
 	return t.ConcreteOf(r, l, alias, t.View(r, l, alias))
 }
 
-// ConcreteOf is Concrete of a host with a known view in the layer. If the host is no alias, it reads nothing more.
+// ConcreteOf is Concrete of a host with a known view in the layer. If the host is not an alias, it reads nothing more.
 func (t *Tables) ConcreteOf(r *table.Reader, l mesh.Layer, alias mesh.Host, seen *HostView) (mesh.Host, *HostView) {
 	at := alias
 	for range registry.MostAliases + 1 {

@@ -174,7 +174,7 @@ func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 
 // allowed reports whether a holder may have a Secret. It may if the Secret's author named the service account. If the author named none, it
 // may if MeshConfig names the account, or if the Secret is from an API server: users of Istio expect that every account of the namespace
-// may have it. A holder that may not is noted on the Secret. A ConfigMap is no secret: all holders of its namespace may have it.
+// may have it. A holder that may not is noted on the Secret. A ConfigMap is not secret: all holders of its namespace may have it.
 func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 	if k.ConfigMap {
 		return true

@@ -149,7 +149,7 @@ func claimed(
 	return out, true
 }
 
-// counting returns the labels that count of a proxy that is no workload of a registry.
+// counting returns the labels that count of a proxy that is not a workload of a registry.
 func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	if p.Standing != mesh.Proven || p.Labels == "" || t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
 		return p.Labels

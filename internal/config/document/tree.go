@@ -36,7 +36,7 @@ func parseTree(text []byte) (any, *Mistake) {
 	return parseYAML(text)
 }
 
-// parseJSON is not ok when the text is no JSON but may be YAML's flow style.
+// parseJSON is not ok when the text is not JSON but may be YAML's flow style.
 func parseJSON(text []byte) (tree map[string]any, ok bool, bad *Mistake) {
 	strict, err := kjson.UnmarshalStrict(text, &tree, kjson.DisallowDuplicateFields)
 	if err != nil {

@@ -82,7 +82,7 @@ func checkExpression(c *rule.Check, at report.Path, text string) {
 	}
 	if _, issues := syntax.Parse(text); issues.Err() != nil {
 		c.Fail(
-			at, code.BadValue, fmt.Sprintf("the expression is no CEL: see its column %d", issues.Errors()[0].Location.Column()+1),
+			at, code.BadValue, fmt.Sprintf("the expression is not CEL: see its column %d", issues.Errors()[0].Location.Column()+1),
 			"write an expression such as response.code >= 400",
 		)
 	}

@@ -77,7 +77,7 @@ func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Dura
 	case d.CheckValid() != nil || d.AsDuration() < least:
 		c.Fail(at, code.BadDuration, d.AsDuration().String()+" is too short", "write "+least.String()+" or more")
 	case d.AsDuration()%time.Millisecond != 0:
-		c.Fail(at, code.BadDuration, d.AsDuration().String()+" is no whole number of milliseconds", "write whole milliseconds")
+		c.Fail(at, code.BadDuration, d.AsDuration().String()+" is not a whole number of milliseconds", "write whole milliseconds")
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *secret) readHolders() {
 		}
 		if !isAccount(name) {
 			s.Report.Fail("metadata.annotations", code.BadHolders,
-				HoldersAnnotation+" names "+strconv.Quote(name)+", which is no service account",
+				HoldersAnnotation+" names "+strconv.Quote(name)+", which is not a service account",
 				"write names of service accounts of the namespace with commas between, or *")
 			return
 		}
@@ -93,7 +93,7 @@ func (s *secret) readGateways() {
 		}
 		if len(validation.IsDNS1123Label(name)) > 0 || len(names) == maxHolders {
 			s.Report.Fail("metadata.annotations", code.BadHolders,
-				GatewaysAnnotation+" names "+strconv.Quote(name)+", which is no namespace, or more than 64",
+				GatewaysAnnotation+" names "+strconv.Quote(name)+", which is not a namespace, or more than 64",
 				"write at most 64 names of namespaces with commas between, or *")
 			return
 		}

@@ -101,7 +101,7 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	return s.shown()
 }
 
-// ReadMap reads a ConfigMap like Read, but only authorities' certificates: it is no place for a certificate's key. Every proxy of its
+// ReadMap reads a ConfigMap like Read, but only authorities' certificates: it is not a place for a certificate's key. Every proxy of its
 // namespace may have it.
 func ReadMap(in Input) (credential *Credential, public *structpb.Struct) {
 	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/config/rule"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
+	"fairway/internal/mesh/regex"
 )
 
 // checkHost checks a service's name: fully qualified, short, or with a wildcard as its first label.
@@ -70,7 +71,7 @@ func isDNSLabel(s string) bool {
 }
 
 func checkRegex(c *rule.Check, at report.Path, expr string) {
-	if err := mesh.CheckRegex(expr); err != nil {
+	if err := regex.Check(expr); err != nil {
 		c.Fail(at, code.BadRegex,
 			"the regular expression does not compile: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
 			"write it in RE2 syntax")
@@ -90,7 +91,7 @@ func checkLabels(c *rule.Check, at *report.Path, labels map[string]string) {
 }
 
 // GatewayName resolves a gateway's name as a rule of a namespace writes it (VirtualService.gateways): "namespace/name", "./name" or "name",
-// or one of the old forms "name.namespace" and "name.namespace.svc.cluster.local". "mesh" is no gateway's name.
+// or one of the old forms "name.namespace" and "name.namespace.svc.cluster.local". "mesh" is not a gateway's name.
 func GatewayName(namespace, written string) (home, name string) {
 	home, name, qualified := strings.Cut(written, "/")
 	switch {

@@ -105,7 +105,7 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 	for _, doc := range docs {
 		o, found := decode(doc)
 		for i := range found {
-			if o == nil { // a kind of others cannot be stored, which is no mere warning here
+			if o == nil { // a kind of others cannot be stored, which is not a mere warning here
 				found[i].Severity = mesh.Error
 			}
 		}

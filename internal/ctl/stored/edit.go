@@ -58,7 +58,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 	}
 	before, err := store.Shown(key, item.Text, item.Revision)
 	if err != nil {
-		before = item.Text // the stored text is no object; here it can be repaired
+		before = item.Text // the stored text is not an object; here it can be repaired
 	}
 	f, err := os.CreateTemp("", "pilotctl-*.yaml")
 	if err != nil {

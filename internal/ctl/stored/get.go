@@ -104,7 +104,7 @@ func showTexts(w io.Writer, items []store.Item) error {
 			fmt.Fprintln(&b, "---")
 		}
 		text, err := store.Shown(item.Key, item.Text, item.Revision)
-		if err != nil { // the stored text is no object
+		if err != nil { // the stored text is not an object
 			fmt.Fprintf(&b, "# %s: %s\n", titled(item.Key), printable.Text(err.Error(), printable.Short))
 			text = item.Text
 		}

@@ -163,7 +163,7 @@ func (m *machine) checkWhere() error {
 	m.discoveryHost = host
 	for _, f := range []struct{ flag, address string }{{"--ingressIP", m.IngressIP}, {"--address", m.Address}} {
 		if _, err := netip.ParseAddr(f.address); f.address != "" && err != nil {
-			errs = append(errs, fmt.Errorf("%s: %q is no IP address", f.flag, f.address))
+			errs = append(errs, fmt.Errorf("%s: %q is not an IP address", f.flag, f.address))
 		}
 	}
 	if _, err := netip.ParseAddr(host); m.IngressIP != "" && err == nil {
@@ -188,7 +188,7 @@ func (m *machine) checkMachine() error {
 		}
 	}
 	if m.User == "" || !plain.MatchString(m.User) {
-		errs = append(errs, fmt.Errorf("--user: %q is no user's name", m.User))
+		errs = append(errs, fmt.Errorf("--user: %q is not a user's name", m.User))
 	}
 	if !slices.Contains([]string{"REDIRECT", "TPROXY", "NONE"}, m.Interception) {
 		errs = append(errs, fmt.Errorf("--interception: %q; want REDIRECT, TPROXY or NONE", m.Interception))

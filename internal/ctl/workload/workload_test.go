@@ -183,7 +183,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"-f", empty, "--name", "x"}, []string{`no valid WorkloadGroup "x"`}},
 		{append(who, "--discoveryAddress", "nowhere", "-o", out), []string{`--discoveryAddress: "nowhere"; want host:port`}},
 		{append(who, "--discoveryAddress", "10.0.0.1:1", "--ingressIP", "10.0.0.2", "-o", out), []string{"is at an address already"}},
-		{append(good, "--ingressIP", "x"), []string{`--ingressIP: "x" is no IP address`}},
+		{append(good, "--ingressIP", "x"), []string{`--ingressIP: "x" is not an IP address`}},
 		{append(good, "--interception", "MAYBE"), []string{"want REDIRECT, TPROXY or NONE"}},
 		{append(good, "--directory", "a b"), []string{"--directory", "absolute path"}},
 		{

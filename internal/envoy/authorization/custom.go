@@ -42,7 +42,7 @@ type (
 	bodyOptions  = meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationRequestBody
 )
 
-// Service returns the service of a provider, in the form [<namespace>/]<host>, and its port; false: it is no authorizer.
+// Service returns the service of a provider, in the form [<namespace>/]<host>, and its port; false: it is not an authorizer.
 func Service(p *meshconfig.MeshConfig_ExtensionProvider) (service string, port uint32, ok bool) {
 	if h := p.GetEnvoyExtAuthzHttp(); h != nil {
 		return h.GetService(), h.GetPort(), true
@@ -61,7 +61,7 @@ func NewAuthorizer(p *meshconfig.MeshConfig_ExtensionProvider, cluster, host str
 	if g := p.GetEnvoyExtAuthzGrpc(); g != nil {
 		return overGRPC(g, cluster, host)
 	}
-	return Authorizer{}, fmt.Errorf("extension provider %q is no authorizer", p.GetName())
+	return Authorizer{}, fmt.Errorf("extension provider %q is not an authorizer", p.GetName())
 }
 
 func overHTTP(p *httpProvider, cluster, host string) (Authorizer, error) {

@@ -99,7 +99,7 @@ func authorizerOf(t testing.TB, name string) authorization.Authorizer {
 	}
 	service, port, ok := authorization.Service(provider)
 	if !ok {
-		t.Fatalf("%v is no authorizer", provider)
+		t.Fatalf("%v is not an authorizer", provider)
 	}
 	out, err := authorization.NewAuthorizer(provider, "outbound|"+number(port)+"||"+service, service)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Policy holds a DestinationRule's settings for one cluster: the settings in force for its port and subset. The zero Policy is no rule.
+// Policy holds a DestinationRule's settings for one cluster: the settings in force for its port and subset. The zero Policy is not a rule.
 // Its messages belong to the rule and are never changed.
 type Policy struct {
 	LoadBalancer   *networking.LoadBalancerSettings

@@ -144,7 +144,7 @@ func (e *Extension) wasm(name, version string, w *extensions.WasmConfig) (field 
 	vm := &wasmv3.VmConfig{Runtime: runtime}
 	for i, v := range w.GetVmConfig().GetEnv() {
 		if !identifier.MatchString(v.GetName()) {
-			return fmt.Sprintf("vmConfig.env[%d].name", i), fmt.Errorf("%q is no name of a variable: letters, digits and _", v.GetName())
+			return fmt.Sprintf("vmConfig.env[%d].name", i), fmt.Errorf("%q is not a name of a variable: letters, digits and _", v.GetName())
 		}
 		if vm.EnvironmentVariables == nil {
 			vm.EnvironmentVariables = &wasmv3.EnvironmentVariables{KeyValues: map[string]string{}}

@@ -23,7 +23,7 @@ type login struct {
 }
 
 // errNoDocker never contains any part of the text that could not be parsed.
-var errNoDocker = errors.New("the credentials of registries are no JSON of Docker's form")
+var errNoDocker = errors.New("the credentials of registries are not JSON of Docker's form")
 
 // registryOf returns the registry of an entry or of an image address: "registry.example.com", or an address in an older form.
 func registryOf(name string) string {

@@ -92,7 +92,7 @@ const (
 	routePackage  = "envoy.config.route.v3."
 )
 
-// routeTexts are the fields of routes that hold paths of requests. These are no files.
+// routeTexts are the fields of routes that hold paths of requests. These are not files.
 var routeTexts = []string{"prefix", "path", "path_separated_prefix", "prefix_rewrite", "path_redirect"}
 
 func (w *walk) message(m protoreflect.Message, depth int) {

@@ -13,7 +13,7 @@ import (
 // defaultFolder is where agents keep their files if nothing else is configured.
 const defaultFolder = "etc/istio/proxy"
 
-// longestPath is Linux's limit (PATH_MAX). A longer text is no path.
+// longestPath is Linux's limit (PATH_MAX). A longer text is not a path.
 const longestPath = 4096
 
 func shown(text string) string { return printable.Text(text, printable.Short) }

@@ -147,7 +147,7 @@ func (b *Builder) dubboPath(out *DubboRoute, field string, m *networking.StringM
 	good := strings.HasPrefix(text, "/") && name != "" && !strings.ContainsAny(text, "*?# ") && !strings.Contains(method, "/")
 	if !good || !has || exact && method == "" {
 		b.problem(mesh.Error, code.NotSupported, field,
-			"this is no path of Dubbo's: on ports that speak Dubbo this match block is left out",
+			"this is not a path of Dubbo's: on ports that speak Dubbo this match block is left out",
 			"write exact: /com.example.Interface/method, or prefix: /com.example.Interface/")
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/envoy/route/format"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
@@ -39,7 +40,7 @@ func (b *Builder) operation(
 ) ([]*corev3.HeaderValueOption, []string) {
 	var out []*corev3.HeaderValueOption
 	for _, k := range slices.Sorted(maps.Keys(in.GetSet())) {
-		if v := in.GetSet()[k]; authority != nil && isAuthority(k) && headerValue(v) && v != "" {
+		if v := in.GetSet()[k]; authority != nil && isAuthority(k) && format.Valid(v) && v != "" {
 			*authority = v
 			continue
 		}
@@ -68,18 +69,18 @@ func (b *Builder) option(
 	case !changeableHeader(key) || len(key) > 16384:
 		b.problem(mesh.Error, code.BadHeaderName, field+"."+key, quote(key)+" is not a header that can be changed", "")
 		return out
-	case !headerValue(value) && withheld(value) != "":
+	case !format.Valid(value) && format.Withheld(value) != "":
 		b.problem(
 			mesh.Error,
 			code.WithheldCommand,
 			field+"."+key,
-			"%"+withheld(
+			"%"+format.Withheld(
 				value,
 			)+"% cannot be sent by rules: its value belongs to the client's proxy; the header is left out",
 			"write the text to send, or a command about the request, such as %REQ(x-id)%; %% is a percent sign",
 		)
 		return out
-	case !headerValue(value):
+	case !format.Valid(value):
 		b.problem(mesh.Error, code.BadHeaderValue, field+"."+key,
 			quote(printable.Text(value, printable.Short))+" is not a header's value",
 			"write %% for a percent sign; %COMMAND% only as Envoy's access log format has it")

@@ -131,7 +131,7 @@ func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 	var out []string
 	for i, s := range in {
 		if s == "" || strings.Contains(strings.TrimPrefix(s, "*."), "*") || !text(s) {
-			b.problem(mesh.Error, code.BadServerName, index(field, i), quote(s)+" is no server name: this match is left out",
+			b.problem(mesh.Error, code.BadServerName, index(field, i), quote(s)+" is not a server name: this match is left out",
 				"a wildcard matches whole labels at the front: *.example.com")
 			ok = false
 			continue

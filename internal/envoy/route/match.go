@@ -57,7 +57,7 @@ func (b *Builder) path(out *routev3.RouteMatch, field string, m *networking.Stri
 	return true
 }
 
-// pseudo matches one of HTTP's own fields; nothing to match is no condition.
+// pseudo matches one of HTTP's own fields; nothing to match is not a condition.
 func (b *Builder) pseudo(out *routev3.RouteMatch, name, field string, m *networking.StringMatch) bool {
 	if m.GetMatchType() == nil {
 		return true

@@ -100,7 +100,7 @@ func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
 // knownRetry notes a condition that Envoy does not have: Envoy ignores unknown conditions.
 func (b *Builder) knownRetry(field, on string) {
 	if !slices.Contains(mesh.RetryConditions[:], on) {
-		b.problem(mesh.Warning, code.UnknownRetryOn, field, quote(on)+" is no condition that Envoy retries on",
+		b.problem(mesh.Warning, code.UnknownRetryOn, field, quote(on)+" is not a condition that Envoy retries on",
 			"use status codes or "+strings.Join(mesh.RetryConditions[:], ", "))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
+	"fairway/internal/mesh/regex"
 )
 
 // stringMatcher translates a StringMatch. Nil means "any value": no condition, an empty prefix, or a regex that matches everything.
@@ -36,10 +37,10 @@ func (b *Builder) stringMatcher(field string, m *networking.StringMatch) (*match
 
 func regexMatcher(re string) *matcherv3.RegexMatcher { return &matcherv3.RegexMatcher{Regex: re} }
 
-// regex reports whether Envoy's engine, RE2, can compile re. See [mesh.CheckRegex].
+// regex reports whether Envoy's engine, RE2, can compile re. See [regex.Check].
 func (b *Builder) regex(field, re string) bool {
-	if err := mesh.CheckRegex(re); err != nil {
-		b.problem(mesh.Error, code.BadRegex, field, fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err),
+	if err := regex.Check(re); err != nil {
+		b.problem(mesh.Error, code.BadRegex, field, fmt.Sprintf("%s is not an RE2 regular expression: %v", quote(re), err),
 			"see https://github.com/google/re2/wiki/Syntax; what uses it is left out")
 		return false
 	}
@@ -60,63 +61,6 @@ func token(s string) bool {
 
 func tokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
-
-// headerValue reports whether Envoy accepts v as a header's value: no control characters, and percent signs only as its formatter reads
-// them (doubled, or around a command: %REQ(x)%).
-func headerValue(v string) bool {
-	for i := range len(v) {
-		if v[i] == 0 || v[i] == '\n' || v[i] == '\r' {
-			return false
-		}
-	}
-	return len(v) <= 16384 && formatted(v)
-}
-
-// formatted walks the commands of a format string (Envoy: Access logging, command operators).
-func formatted(v string) bool {
-	for n := 0; n <= maxCommands; n++ {
-		i := strings.IndexByte(v, '%')
-		if i < 0 {
-			return true
-		}
-		v = v[i+1:]
-		if strings.HasPrefix(v, "%") {
-			v = v[1:]
-			n--
-			continue
-		}
-		rest, ok := command(v)
-		if !ok {
-			return false
-		}
-		v = rest
-	}
-	return false
-}
-
-// command parses NAME, NAME(args) and :length up to the closing percent sign.
-func command(v string) (rest string, ok bool) {
-	n := commandName(v)
-	name := v[:n]
-	v = v[n:]
-	if !allowedCommand(name, strings.HasPrefix(v, "(")) {
-		return "", false
-	}
-	if strings.HasPrefix(v, "(") {
-		end := strings.IndexByte(v, ')')
-		if end < 0 || !argument(name, v[1:end]) {
-			return "", false
-		}
-		v = v[end+1:]
-	}
-	if digits, found := strings.CutPrefix(v, ":"); found {
-		v = strings.TrimLeft(digits, "0123456789")
-		if n := len(digits) - len(v); n == 0 || n > maxDigits {
-			return "", false
-		}
-	}
-	return strings.CutPrefix(v, "%")
 }
 
 // text reports whether a rewritten path or host may be in a request: Envoy's messages refuse NUL and line ends.

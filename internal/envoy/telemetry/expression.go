@@ -43,7 +43,7 @@ func Expression(s string) (string, error) {
 	}
 	parsed, issues := env.Parse(s)
 	if issues.Err() != nil {
-		return "", fmt.Errorf("it is no CEL: see its column %d", issues.Errors()[0].Location.Column()+1)
+		return "", fmt.Errorf("it is not CEL: see its column %d", issues.Errors()[0].Location.Column()+1)
 	}
 	return s, check(parsed.NativeRep().Expr())
 }

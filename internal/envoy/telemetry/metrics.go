@@ -103,7 +103,7 @@ func (t *resolver) override(into map[string]listener.Metric, level int, field st
 func (t *resolver) tag(m *listener.Metric, level int, field, name string, o *telemetryv1alpha1.MetricsOverrides_TagOverride) {
 	field += ".tagOverrides." + name
 	if !label.MatchString(name) {
-		t.note(level, field, strconv.Quote(name)+" is no name of a label", "write letters, digits and _")
+		t.note(level, field, strconv.Quote(name)+" is not a name of a label", "write letters, digits and _")
 		return
 	}
 	without := slices.Index(m.Without, name)

@@ -182,7 +182,7 @@ func TestNotes(t *testing.T) {
 		{"metrics: [{overrides: [{match: {metric: GRPC_REQUEST_MESSAGES}, disabled: true}]}]", "- | - | all",
 			"metric GRPC_REQUEST_MESSAGES is not counted"},
 		{"metrics: [{overrides: [{match: {customMetric: mine}, disabled: true}]}]", "- | - | all", `there is no metric "mine"`},
-		{"metrics: [{overrides: [{tagOverrides: {a-b: {value: x}}}]}]", "- | - | all", `"a-b" is no name of a label`},
+		{"metrics: [{overrides: [{tagOverrides: {a-b: {value: x}}}]}]", "- | - | all", `"a-b" is not a name of a label`},
 		{`metrics: [{overrides: [{tagOverrides: {a: {value: "'at ' + request.host"}}}]}]`, "- | - | all", "stock Envoy does not join texts"},
 		{`metrics: [{overrides: [{tagOverrides: {a: {value: "'%CEL(x)%'"}}}]}]`, "- | - | all", `it has ")%"`},
 	} {

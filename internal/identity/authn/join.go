@@ -43,7 +43,7 @@ type JoinTokens struct {
 
 // JoinToken is the public part of a token.
 type JoinToken struct {
-	Name    string      `json:"name"` // the part of the token that is no secret
+	Name    string      `json:"name"` // the part of the token that is not secret
 	ID      identity.ID `json:"identity"`
 	Expires time.Time   `json:"expires"`
 	Used    time.Time   `json:"used,omitzero"` // when it was bound to a key

@@ -103,7 +103,7 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error
 	}
 	signed, err := jose.ParseSignedCompact(c.Token, algorithms)
 	if err != nil || len(signed.Signatures) != 1 {
-		return Caller{}, refused("the token is no JSON Web Token, or is signed with an algorithm that is not accepted; want one of "+
+		return Caller{}, refused("the token is not a JSON Web Token, or is signed with an algorithm that is not accepted; want one of "+
 			"%v", algorithms)
 	}
 	payload, err := verify(ctx, signed, from.keys)

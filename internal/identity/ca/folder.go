@@ -34,7 +34,7 @@ func GuardState(dir string, log *slog.Logger) error {
 		return fmt.Errorf("the folder that keeps the root: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("the state folder %s is no folder: name another with --caStateDir", dir)
+		return fmt.Errorf("the state folder %s is not a folder: name another with --caStateDir", dir)
 	}
 	if err := narrow(dir, info, 0o700, log); err != nil {
 		return err
@@ -70,7 +70,7 @@ func guardEntry(dir string, f fs.DirEntry, log *slog.Logger) error {
 		return fmt.Errorf("the folder that keeps the root: %w", err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 || !info.Mode().IsRegular() && f.Name() != issuedFolder {
-		return fmt.Errorf("%s is no file of its own (%s): put the file itself there", path, info.Mode())
+		return fmt.Errorf("%s is not a file of its own (%s): put the file itself there", path, info.Mode())
 	}
 	return narrow(path, info, allowed, log)
 }

@@ -260,7 +260,7 @@ func (f kept) state() (*state, error) {
 	st := &state{switchAt: f.SwitchAt}
 	var err error
 	if st.longest, err = time.ParseDuration(f.Longest); err != nil {
-		return nil, errors.New("longest is no duration")
+		return nil, errors.New("longest is not a duration")
 	}
 	if st.active, err = f.Active.signer(); err != nil {
 		return nil, err

@@ -187,7 +187,7 @@ func quantityOf(list corev1.ResourceList, name string) (any, error) {
 	return resource.Quantity{}, nil
 }
 
-// call calls one of the methods that are no getters.
+// call calls one of the methods that are not getters.
 func call(of any, v reflect.Value, name string) (any, error) {
 	if v.IsValid() && v.Kind() != reflect.Pointer { // the methods of some types are those of their pointers
 		p := reflect.New(v.Type())

@@ -66,7 +66,7 @@ func (e *StatusError) Error() string { return e.At + ": " + printable.Text(e.Sta
 // get reads a page of the web.
 func get(ctx context.Context, client *http.Client, at string) ([]byte, error) {
 	if u, err := url.Parse(at); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, class{fmt.Errorf("%q is no URL of the web", printable.Text(at, printable.Short)), errAddress}
+		return nil, class{fmt.Errorf("%q is not a URL of the web", printable.Text(at, printable.Short)), errAddress}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {

@@ -293,7 +293,7 @@ func TestHostileIssuers(t *testing.T) {
 		checkFetch(t, client, jwks.Source{URI: server.URL + path, Timeout: 500 * time.Millisecond}, want)
 	}
 	for path, want := range map[string]string{
-		"/found": "", "/other": "not a key set", "/files": "no http or https URL", "/nothing": "another status",
+		"/found": "", "/other": "not a key set", "/files": "not an http or https URL", "/nothing": "another status",
 	} {
 		checkFetch(t, client, jwks.Source{Issuer: server.URL + path, Timeout: 5 * time.Second}, want)
 	}

@@ -9,7 +9,7 @@ var (
 	errAnswer   = errors.New("it answers with another status than 200")
 	errTooLarge = errors.New("its answer is larger than 1 MiB")
 	errNoKeys   = errors.New("its answer is not a key set, or not the configuration of this issuer")
-	errAddress  = errors.New("its address is no http or https URL")
+	errAddress  = errors.New("its address is not an http or https URL")
 	errAway     = errors.New("it cannot be reached, or does not speak HTTP with a certificate that is trusted")
 )
 

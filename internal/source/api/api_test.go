@@ -100,7 +100,7 @@ func TestObjects(t *testing.T) {
 	w.want(http.StatusUnprocessableEntity, "PUT", path, text+"---\n"+text, "holds 2 objects")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, "", "holds 0 objects")
 	const secret = "apiVersion: v1\nkind: Secret\n"
-	w.want(http.StatusUnprocessableEntity, "PUT", "/v1/objects/Secret/shop/s", secret, "no kind that is taken here")
+	w.want(http.StatusUnprocessableEntity, "PUT", "/v1/objects/Secret/shop/s", secret, "not a kind that is taken here")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, "kind: [", "refused")
 	w.want(http.StatusBadRequest, "PUT", path, text+"# \xff", "UTF-8")
 	if diff := cmp.Diff(before, w.sink.content()); diff != "" {
@@ -150,10 +150,10 @@ func TestRefusals(t *testing.T) {
 		{"another name", 400, "PUT", service, `{"name": "ratings"}`, "", `name: the body says \"ratings\", the path \"reviews\"`},
 		{"no name", 400, "PUT", "/v1/services/shop/%2e%2e", `{}`, "", "name"},
 		{"a slash", 400, "PUT", "/v1/services/shop/a%2Fb", `{}`, "", "name"},
-		{"no host", 422, "PUT", "/v1/services/shop/a%20b", `{}`, "", "is no host"},
-		{"no namespace", 422, "PUT", "/v1/services/a.b/c", `{}`, "", "is no namespace"},
+		{"no host", 422, "PUT", "/v1/services/shop/a%20b", `{}`, "", "is not a host"},
+		{"no namespace", 422, "PUT", "/v1/services/a.b/c", `{}`, "", "is not a namespace"},
 		{"no such port", 422, "PUT", service, `{"port": 70000}`, "", "65535"},
-		{"no such host", 422, "PUT", service, `{"host": "*.example.com"}`, "", "is no host"},
+		{"no such host", 422, "PUT", service, `{"host": "*.example.com"}`, "", "is not a host"},
 		{"no such export", 422, "PUT", service, `{"exportTo": ["a b"]}`, "", "exportTo"},
 		{"no address", 422, "PUT", service, `{"instances": [{"id": "a", "port": 1}]}`, "", "no address"},
 		{"no such address", 422, "PUT", service, `{"instances": [{"id": "a", "addresses": ["a b"], "port": 1}]}`, "", "want an IP"},

@@ -57,7 +57,7 @@ func (c Condition) check(k book.Key, e *book.Entry) error {
 	return nil
 }
 
-// checkName returns an error if a word of a path is no name.
+// checkName returns an error if a word of a path is not a name.
 func checkName(what, name string) error {
 	if name == "" || len(name) > 253 || !printable.Is(name, 253) || slices.Contains([]byte(name), '/') || name == "." || name == ".." {
 		return refuse(http.StatusBadRequest, "%s: %s is not valid; want letters, digits, '-' and '.', at most 253", what, quoted(name))
@@ -127,7 +127,7 @@ func (s *Source) checkObject(k book.Key, text []byte) (change, error) {
 		k = book.Key{Kind: string(object.Kind), Namespace: object.Namespace, Name: object.Name}
 	}
 	if !slices.Contains(config.Kinds(), config.Kind(k.Kind)) {
-		return change{}, refuse(http.StatusUnprocessableEntity, "%s is no kind that is taken here; want one of Istio's: %v",
+		return change{}, refuse(http.StatusUnprocessableEntity, "%s is not a kind that is taken here; want one of Istio's: %v",
 			quoted(k.Kind), config.Kinds())
 	}
 	for _, err := range []error{checkName("namespace", k.Namespace), checkName("name", k.Name)} {

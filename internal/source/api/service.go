@@ -27,7 +27,7 @@ type Service struct {
 	Port      uint32   `json:"port,omitempty"`     // that clients address; 0: each port of instances is one of the service
 	Addresses []string `json:"addresses,omitempty"`
 	ExportTo  []string `json:"exportTo,omitempty"` // namespaces that may see it; empty: all
-	External  bool     `json:"external,omitempty"` // it is no part of the mesh
+	External  bool     `json:"external,omitempty"` // it is not a part of the mesh
 	// Instances are all that serve it; nil, if a service is put: those that it has stay.
 	Instances Instances `json:"instances,omitempty"`
 }
@@ -101,7 +101,7 @@ func readList[T any](text []byte, most int, what string) ([]T, error) {
 	return out, nil
 }
 
-// errUTF8 is why a body is no JSON and no YAML of ours.
+// errUTF8 is why a body is neither JSON nor YAML.
 var errUTF8 = errors.New("the body is not UTF-8")
 
 // readJSON reads a body that holds one value, and no field that is not known.

@@ -23,7 +23,7 @@ type Ledger[K comparable] struct {
 	left    int64
 
 	// Only in a draft.
-	old *Ledger[K] // the ledger that the draft replaces; nil: this is no draft
+	old *Ledger[K] // the ledger that the draft replaces; nil: this is not a draft
 }
 
 // NewLedger returns an empty ledger of an account.
@@ -89,7 +89,7 @@ func (l *Ledger[K]) Draft() *Ledger[K] {
 	return &Ledger[K]{account: l.account, costs: map[K]packed{}, old: l}
 }
 
-// Commit puts a draft in the place of the ledger that it was made of, which must not be used any more. If l is no draft, Commit does
+// Commit puts a draft in the place of the ledger that it was made of, which must not be used any more. If l is not a draft, Commit does
 // nothing.
 func (l *Ledger[K]) Commit() {
 	old := l.old

@@ -116,7 +116,7 @@ func (s *Source) isStrange(begun time.Time, name string) bool {
 	if strings.Trim(name, ".") == "" {
 		found = []mesh.Problem{{
 			Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(name, printable.Short)}, Field: "name", Code: code.BadName,
-			Severity: mesh.Error, Message: "this is no name; the service is left out",
+			Severity: mesh.Error, Message: "this is not a name; the service is left out",
 		}}
 	}
 	if len(found) > 0 {

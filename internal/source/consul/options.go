@@ -54,7 +54,7 @@ func (o *Options) Validate() error {
 		{"taggedAddress", o.TaggedAddress},
 	} {
 		if !printable.Is(f.text, mostWord) || strings.ContainsAny(f.text, " /?#&") {
-			errs = append(errs, fmt.Errorf("%s: %q is no name", f.field, printable.Text(f.text, printable.Short)))
+			errs = append(errs, fmt.Errorf("%s: %q is not a name", f.field, printable.Text(f.text, printable.Short)))
 		}
 	}
 	if o.AllowStale && o.Cached {

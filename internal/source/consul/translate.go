@@ -89,7 +89,7 @@ func (o *Options) instance(e *entry) platform.Instance {
 	return out
 }
 
-// number returns the number of a port; 0 if it is no port number.
+// number returns the number of a port; 0 if it is not a port number.
 func number(port int) uint32 {
 	if port < 0 || port > 65535 {
 		return 0

@@ -6,7 +6,7 @@
 //
 // The last state stays in force while etcd is away, and the source reports that. If etcd comes back with less history than was read (an
 // empty data folder, an older snapshot), that is reported, and the lost objects stay in force until they are written again: losing a disk
-// is no order to empty a mesh. A value that is no valid object is a problem, and the good version before it stays in force.
+// is not a order to empty a mesh. A value that is not a valid object is a problem, and the good version before it stays in force.
 //
 // One goroutine owns the state; another receives. The package must not know what an object means (config), nor how keys look (store).
 package etcd

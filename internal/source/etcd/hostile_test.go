@@ -156,12 +156,12 @@ func TestNonsense(t *testing.T) {
 		watch func(etcdserverpb.Watch_WatchServer) error
 		want  string
 	}{
-		{"nothing", waits, "it said nothing for"},
+		{"nothing", waits, "it sent nothing for"},
 		{"end", func(etcdserverpb.Watch_WatchServer) error { return nil }, "the connection ended"},
 		{"of nothing", func(s etcdserverpb.Watch_WatchServer) error {
 			_ = s.Send(&etcdserverpb.WatchResponse{Events: []*mvccpb.Event{{}}})
 			return waits(s)
-		}, "it told a change of nothing"},
+		}, "it sent a change without a key"},
 		{"refusal", func(s etcdserverpb.Watch_WatchServer) error {
 			_ = s.Send(&etcdserverpb.WatchResponse{Canceled: true, CancelReason: "go\x1b[2Jaway"})
 			return waits(s)

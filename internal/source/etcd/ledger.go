@@ -23,13 +23,13 @@ import (
 
 // entry is one key.
 type entry struct {
-	key      config.Key // zero: the key is no object's
-	odd      string     // why it is none's; empty: it is one's
+	key      config.Key // zero: the key names no object
+	foreign  string     // why the key names no object; empty: it names one
 	modified int64      // revisions of etcd
 	created  int64
 	size     int64
 	object   *config.Object // in force; nil: none is
-	short    bool           // there was no room for the value
+	noRoom   bool           // there was no room for the value
 	lost     bool           // the etcd that took the place of the one that was read has no such key
 }
 
@@ -45,10 +45,10 @@ type ledger struct {
 	entries map[string]*entry
 	size    int64
 	left    int // keys that were left out, for lack of room
-	short   int // entries with a newest value that there was no room for
+	noRoom  int // entries with a newest value that there was no room for
 	handed  map[string]*config.Object
 	touched map[string][]mesh.Problem // keys that may have changed, and their problems
-	odd     int                       // keys that are no object's
+	foreign int                       // keys that name no object
 	lost    int                       // entries that are
 }
 
@@ -72,7 +72,7 @@ func (l *ledger) file(key string) string { return l.name + ":" + printable.Text(
 type read struct {
 	kv       *mvccpb.KeyValue
 	key      config.Key
-	odd      string
+	foreign  string
 	object   *config.Object
 	problems []mesh.Problem
 }
@@ -93,7 +93,7 @@ func (l *ledger) value(r *read) {
 	at := string(r.kv.Key)
 	key, err := l.layout.Object(at)
 	if err != nil {
-		r.odd = err.Error()
+		r.foreign = err.Error()
 		return
 	}
 	r.key = key
@@ -127,7 +127,7 @@ func (l *ledger) set(r read, keep bool) bool {
 	if old != nil {
 		was = old.size
 	}
-	short := false
+	noRoom := false
 	if old == nil && len(l.entries) >= l.most || l.size-was+size > l.room {
 		if old == nil {
 			if r.kv.CreateRevision == r.kv.ModRevision { // else it was left out before
@@ -138,11 +138,11 @@ func (l *ledger) set(r read, keep bool) bool {
 		// The held version is not the stored one, and there is no room for that one.
 		r.object, r.problems = nil, []mesh.Problem{l.problem(r.key, at, code.TooMuch, mesh.Error,
 			fmt.Sprintf("there is no room for it: the objects of a mesh may have maxBytes, %d", l.room), "raise maxBytes")}
-		size, short = was, true
+		size, noRoom = was, true
 	}
 	e := &entry{
-		key: r.key, odd: r.odd, modified: r.kv.ModRevision, created: r.kv.CreateRevision, size: size,
-		object: r.object, short: short,
+		key: r.key, foreign: r.foreign, modified: r.kv.ModRevision, created: r.kv.CreateRevision, size: size,
+		object: r.object, noRoom: noRoom,
 	}
 	if e.object == nil && old != nil && old.object != nil && (old.created == e.created || old.lost || keep) {
 		e.object = old.object
@@ -166,15 +166,15 @@ func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 			continue
 		}
 		l.size += int64(c.n) * c.e.size
-		if c.e.odd != "" {
-			l.odd += c.n
+		if c.e.foreign != "" {
+			l.foreign += c.n
 			l.touched[placeOdd] = nil
 		}
 		if c.e.lost {
 			l.lost += c.n
 		}
-		if c.e.short {
-			l.short += c.n
+		if c.e.noRoom {
+			l.noRoom += c.n
 		}
 	}
 	if l.touched[at] = problems; now == nil {
@@ -185,7 +185,7 @@ func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 }
 
 // leftOut counts the values that are not held as they are stored, for lack of room.
-func (l *ledger) leftOut() int { return l.left + l.short }
+func (l *ledger) leftOut() int { return l.left + l.noRoom }
 
 // remove forgets a key. It reports whether something that was left out may have room now.
 func (l *ledger) remove(at string) bool {
@@ -226,10 +226,10 @@ func (l *ledger) objects() int { return len(l.handed) }
 // flush returns the changes since the last flush, and the problems of each place. whole: it is all there is.
 func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	shard := source.Shard{Key: source.ShardKey{Kind: "objects"}, Whole: whole}
-	problems := map[string][]mesh.Problem{l.file(placeRoom): l.noRoom()}
+	problems := map[string][]mesh.Problem{l.file(placeRoom): l.leftOutProblems()}
 	for _, at := range slices.Sorted(maps.Keys(l.touched)) {
 		if at == placeOdd {
-			problems[l.file(at)] = l.oddKeys()
+			problems[l.file(at)] = l.foreignKeys()
 			continue
 		}
 		problems[l.file(at)] = l.touched[at]
@@ -257,40 +257,40 @@ func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	return shard, problems
 }
 
-// mostOdd is how many keys that are no object's are reported one by one.
-const mostOdd = 100
+// mostForeign is how many keys that name no object are reported one by one.
+const mostForeign = 100
 
-// oddKeys returns the problems of keys that are no object's, the first by name.
-func (l *ledger) oddKeys() []mesh.Problem {
-	if l.odd == 0 {
+// foreignKeys returns the problems of keys that name no object, the first by name.
+func (l *ledger) foreignKeys() []mesh.Problem {
+	if l.foreign == 0 {
 		return nil
 	}
 	var keys []string
 	for at, e := range l.entries {
-		if e.odd != "" {
+		if e.foreign != "" {
 			keys = append(keys, at)
 		}
 	}
 	slices.Sort(keys)
 	var out []mesh.Problem
-	for _, at := range keys[:min(len(keys), mostOdd)] {
+	for _, at := range keys[:min(len(keys), mostForeign)] {
 		shown := printable.Text(strings.TrimPrefix(at, l.layout.Root()), printable.Short)
 		p := l.problem(config.Key{Kind: "file"}, at, code.BadName, mesh.Error,
-			fmt.Sprintf("key %q below %s is no object's: %s", shown, l.layout.Root(), l.entries[at].odd),
+			fmt.Sprintf("key %q below %s is not an object's: %s", shown, l.layout.Root(), l.entries[at].foreign),
 			"write objects with pilotctl apply, and delete the key with etcdctl del")
 		p.Object.File = l.name + ":" + l.layout.Root() // one place for all, whatever they are
 		out = append(out, p)
 	}
-	if more := len(keys) - mostOdd; more > 0 {
+	if more := len(keys) - mostForeign; more > 0 {
 		p := l.problem(config.Key{Kind: "file"}, l.layout.Root(), code.TooManyProblems, mesh.Error,
-			fmt.Sprintf("and %d more keys that are no objects'", more), "")
+			fmt.Sprintf("and %d more keys that are not objects'", more), "")
 		out = append(out, p)
 	}
 	return out
 }
 
-// noRoom returns the problem that not all is read.
-func (l *ledger) noRoom() []mesh.Problem {
+// leftOutProblems returns the problem that not all is read.
+func (l *ledger) leftOutProblems() []mesh.Problem {
 	if l.leftOut() == 0 {
 		return nil
 	}

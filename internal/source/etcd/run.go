@@ -32,11 +32,11 @@ type runner struct {
 	replaced string         // why this is not the etcd that was read before; empty: it is, or it has everything that was read
 	away     source.Reasons // why etcd does not answer; none: it does
 	working  bool           // the connection delivered something
-	heard    time.Time      // when etcd answered last
+	answered time.Time      // when etcd answered last
 }
 
 func newRunner(s *Source) *runner {
-	r := &runner{s: s, held: newLedger(s), root: s.o.Root(), heard: time.Now()}
+	r := &runner{s: s, held: newLedger(s), root: s.o.Root(), answered: time.Now()}
 	s.out.Name, s.out.LeftOut = s.name, func() uint64 { return uint64(r.held.leftOut()) }
 	return r
 }
@@ -67,7 +67,7 @@ func (r *runner) run(ctx context.Context) {
 		fails++
 		// The end of a member is not reported while another one answers at once; nor is a list that is read again.
 		again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted)
-		if (!again || fails > mostAgain) && (fails > 1 || r.revision == 0 || time.Since(r.heard) > r.s.times.silence/2) {
+		if (!again || fails > mostAgain) && (fails > 1 || r.revision == 0 || time.Since(r.answered) > r.s.times.silence/2) {
 			r.lose(err)
 		}
 		if !pause(ctx, r.s.times.retry.After(fails), changed) {
@@ -173,7 +173,7 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 	}
 	r.cluster, r.revision, r.relist, r.working = pages.Cluster, pages.Revision, false, true
 	r.away.Clear()
-	r.heard = time.Now()
+	r.answered = time.Now()
 	r.hand(true)
 	r.s.log.Info("read all objects", "objects", r.held.objects(), "revision", r.revision)
 	return nil
@@ -203,7 +203,7 @@ func (r *runner) rewritten(cluster uint64, all []*mvccpb.KeyValue) string {
 func (r *runner) take(all []*mvccpb.KeyValue, more int, replaced bool) {
 	same := func(kv *mvccpb.KeyValue) bool {
 		e := r.held.entries[string(kv.Key)]
-		return !replaced && e != nil && !e.lost && !e.short && e.modified == kv.ModRevision
+		return !replaced && e != nil && !e.lost && !e.noRoom && e.modified == kv.ModRevision
 	}
 	values := r.held.decode(all, same)
 	listed := make(map[string]bool, len(all))
@@ -221,7 +221,7 @@ func (r *runner) take(all []*mvccpb.KeyValue, more int, replaced bool) {
 	}
 	r.held.left = more
 	for _, v := range values {
-		if v.key.Kind != "" || v.odd != "" {
+		if v.key.Kind != "" || v.foreign != "" {
 			r.held.set(v, replaced)
 		}
 	}
@@ -236,17 +236,17 @@ func (r *runner) lose(err error) {
 	if r.away.Add(why) {
 		r.s.log.Warn("etcd does not answer; the last state that was read stays in force", "reason", why)
 	}
-	r.stand()
+	r.report()
 }
 
-// hears notes that everything in etcd is known.
-func (r *runner) hears() {
+// upToDate notes that everything in etcd is known.
+func (r *runner) upToDate() {
 	r.working = true
 	if r.away.Last() != "" {
 		r.s.log.Info("etcd answers again", "revision", r.revision)
 		r.away.Clear()
 	}
-	r.stand()
+	r.report()
 }
 
 // hand hands over what became different.
@@ -257,12 +257,12 @@ func (r *runner) hand(whole bool) {
 		shards = []source.Shard{shard}
 	}
 	r.s.out.Has(r.held.objects())
-	r.s.out.Synced(r.heard, shards, problems)
-	r.stand()
+	r.s.out.Synced(r.answered, shards, problems)
+	r.report()
 }
 
-// stand reports the state of the source.
-func (r *runner) stand() {
+// report hands on the state of the source.
+func (r *runner) report() {
 	r.s.revision.Store(r.revision)
 	if r.held.lost == 0 {
 		r.replaced = ""

@@ -18,8 +18,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// heard is one answer of a watch, or how it ended.
-type heard struct {
+// received is one answer of a watch, or how it ended.
+type received struct {
 	answer *etcdserverpb.WatchResponse
 	err    error
 }
@@ -45,12 +45,12 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	}}); err != nil && !errors.Is(err, io.EOF) { // Recv returns why it ended
 		return err
 	}
-	answers := make(chan heard)
+	answers := make(chan received)
 	wait.Go(func() {
 		for {
 			answer, err := stream.Recv()
 			select {
-			case answers <- heard{answer, err}:
+			case answers <- received{answer, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -63,8 +63,8 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 }
 
 // follow takes answers, and asks for some if none come.
-func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClient, answers <-chan heard) error {
-	r.heard = time.Now()
+func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClient, answers <-chan received) error {
+	r.answered = time.Now()
 	probe := time.NewTimer(r.s.times.probe)
 	defer probe.Stop()
 	var rest fragments
@@ -79,7 +79,7 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 			if h.err != nil {
 				return h.err
 			}
-			r.heard = time.Now()
+			r.answered = time.Now()
 			if err := r.answer(h.answer, &rest); err != nil {
 				return err
 			}
@@ -88,11 +88,11 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 				probe.Reset(r.often())
 			}
 		case <-probe.C:
-			switch quiet := time.Since(r.heard); {
+			switch quiet := time.Since(r.answered); {
 			case quiet > r.s.times.silence:
-				return fmt.Errorf("it said nothing for %s", quiet.Round(time.Second))
+				return fmt.Errorf("it sent nothing for %s", quiet.Round(time.Second))
 			case quiet > r.s.times.silence/2:
-				r.lose(fmt.Errorf("it has said nothing for %s", quiet.Round(time.Second)))
+				r.lose(fmt.Errorf("it has sent nothing for %s", quiet.Round(time.Second)))
 				ask(stream)
 			case quiet > r.s.times.probe/2, r.away.Last() != "":
 				ask(stream)
@@ -138,10 +138,10 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 	case a.Created:
 		return nil
 	}
-	told := len(a.Events)
+	all := len(a.Events)
 	for _, e := range a.Events {
 		if e.Kv == nil {
-			return errors.New("it told a change of nothing")
+			return errors.New("it sent a change without a key")
 		}
 	}
 	events := append(rest.events, slices.DeleteFunc(a.Events, func(e *mvccpb.Event) bool { return e.Kv.ModRevision <= r.revision })...)
@@ -162,9 +162,9 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 	if len(events) > 0 {
 		return r.change(events)
 	}
-	if told == 0 && !a.Fragment && a.Header != nil { // it says how far it is
+	if all == 0 && !a.Fragment && a.Header != nil { // it says how far it is
 		r.revision = max(r.revision, a.Header.Revision)
-		r.hears()
+		r.upToDate()
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("services: %q; want app or vip", printable.Text(o.Services, printable.Short)))
 	}
 	if !printable.Is(o.Region, maxRegion) {
-		errs = append(errs, fmt.Errorf("region: %q is no name", printable.Text(o.Region, printable.Short)))
+		errs = append(errs, fmt.Errorf("region: %q is not a name", printable.Text(o.Region, printable.Short)))
 	}
 	return errors.Join(errs...)
 }

@@ -209,7 +209,7 @@ func (s *state) badWeight(service, id, text string) mesh.Problem {
 	return mesh.Problem{
 		Object: mesh.ObjectRef{Kind: s.registry, Name: shown(service)}, Field: "metadata.weight",
 		Code: code.BadNumber, Severity: mesh.Error,
-		Message: fmt.Sprintf("the weight %q of instance %q is no number above 0; it counts as 1", shown(text), shown(id)),
+		Message: fmt.Sprintf("the weight %q of instance %q is not a number above 0; it counts as 1", shown(text), shown(id)),
 	}
 }
 

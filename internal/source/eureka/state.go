@@ -21,7 +21,7 @@ type state struct {
 	statuses   map[string]int // of listed records
 }
 
-// placeMissing is a place of problems that is no service's. No service's place is without a slash.
+// placeMissing is a place of problems that is not a service's. No service's place is without a slash.
 const placeMissing = "missing"
 
 func newState(registry string, o Options, rows *platform.Translator) *state {

@@ -160,7 +160,7 @@ func (p *port) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// words are metadata. Values that are no strings are what they look like; lists and objects are left out, and the name of the class
+// words are metadata. Values that are not strings are what they look like; lists and objects are left out, and the name of the class
 // that servers write.
 type words map[string]string
 

@@ -48,7 +48,7 @@ func (r *runner) fails(path string, folder bool, err error) {
 	}
 }
 
-// heals notes that a file or folder can be read, or is no more.
+// heals notes that a file or folder can be read, or is gone.
 func (r *runner) heals(path string) {
 	if t := r.troubles[path]; t != nil {
 		delete(r.troubles, path)

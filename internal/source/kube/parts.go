@@ -158,7 +158,7 @@ func (f *feed) catch(ctx context.Context, home string) error {
 		return err
 	}
 	g.commit()
-	p.since, _ = strconv.ParseUint(version, 10, 64) // one that is no number tells nothing
+	p.since, _ = strconv.ParseUint(version, 10, 64) // one that is not a number tells nothing
 	delete(f.pending, home)
 	f.parts[home] = p
 	f.out.put([]source.Shard{{Key: f.shard(home), Whole: true, Rows: g.made[home].Rows}}, g.problems)

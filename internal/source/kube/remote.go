@@ -141,7 +141,7 @@ func (r *remoteReader) remote(of rows.ID, name string, text []byte) (Remote, err
 	out := Remote{Cluster: name, Secret: of.Namespace + "/" + of.Name, Sum: sha256.Sum256(text)}
 	switch {
 	case len(name) > 63 || strings.Trim(name, ".") == "" || !utf8.ValidString(name):
-		return out, errors.New("the key is no name of a cluster: want at most 63 letters, digits, '-', '_' and '.'")
+		return out, errors.New("the key is not a name of a cluster: want at most 63 letters, digits, '-', '_' and '.'")
 	case name == r.own:
 		return out, errors.New("this is the cluster that the Secret is in, which is read as it is")
 	}

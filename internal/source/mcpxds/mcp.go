@@ -69,7 +69,7 @@ func (s *sinks) next() (*mcpwire.Resources, error) {
 		for _, text := range []string{r.Collection, r.Nonce} {
 			if len(text) > mostNonce || !utf8.ValidString(text) {
 				return nil, status.Errorf(codes.InvalidArgument,
-					"a collection or nonce has %d bytes, or is no text; at most %d are taken", len(text), mostNonce)
+					"a collection or nonce has %d bytes, or is not text; at most %d are taken", len(text), mostNonce)
 			}
 		}
 		if r.Collection != "" {

@@ -311,7 +311,7 @@ func TestPushedFaults(t *testing.T) {
 		{"large", prompt, []*mcpwire.Message{
 			(&mcpwire.Resources{Collection: entries, Resources: [][]byte{make([]byte, 2<<20)}}).Message(),
 		}, codes.ResourceExhausted, "--maxRequestBytes"},
-		{"malformed", prompt, []*mcpwire.Message{(&mcpwire.Resources{Collection: "\xff"}).Message()}, codes.InvalidArgument, "no text"},
+		{"malformed", prompt, []*mcpwire.Message{(&mcpwire.Resources{Collection: "\xff"}).Message()}, codes.InvalidArgument, "not text"},
 		{"a long nonce", prompt, []*mcpwire.Message{
 			(&mcpwire.Resources{Collection: entries, Nonce: strings.Repeat("n", 2000)}).Message(),
 		}, codes.InvalidArgument, "2000 bytes"},

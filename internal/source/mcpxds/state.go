@@ -189,7 +189,7 @@ func (s *state) names(out *result, a *answer) (list []item, there map[string]boo
 		case r.name == "" || len(r.name) > resource.MaxName:
 			unnamed = true
 			out.addRefusal(func() string {
-				return fmt.Sprintf("%q: that is no name: %v", printable.Text(r.name, printable.Short), err)
+				return fmt.Sprintf("%q: that is not a name: %v", printable.Text(r.name, printable.Short), err)
 			})
 		case s.opts.Services && !strings.HasPrefix(r.name[strings.LastIndexByte(r.name, '/')+1:], resource.Synthetic):
 		default:
@@ -244,7 +244,7 @@ func unpack(packed *anypb.Any) (*mcp.Resource, error) {
 		return m, fmt.Errorf("it is a %q; want istio.mcp.v1alpha1.Resource", printable.Text(packed.GetTypeUrl(), printable.Short))
 	}
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(packed.GetValue(), m); err != nil {
-		return &mcp.Resource{}, fmt.Errorf("it is no istio.mcp.v1alpha1.Resource: %w", err)
+		return &mcp.Resource{}, fmt.Errorf("it is not an istio.mcp.v1alpha1.Resource: %w", err)
 	}
 	return m, nil
 }

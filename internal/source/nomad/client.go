@@ -229,7 +229,7 @@ func readHappening(s *platform.Stream) (out happening, err error) {
 		return s.Skip()
 	})
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("it is no event: %w", err)
+		err = fmt.Errorf("it is not an event: %w", err)
 	}
 	return out, err
 }

@@ -49,7 +49,7 @@ func (o Options) Validate() error {
 	for i, n := range o.Namespaces {
 		switch {
 		case n == "" || !printable.Is(n, maxName):
-			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is no name", i, shown(n)))
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is not a name", i, shown(n)))
 		case n == everywhere && len(o.Namespaces) > 1:
 			errs = append(errs, fmt.Errorf("namespaces[%d]: %s means all; leave the others out", i, everywhere))
 		case slices.Contains(o.Namespaces[:i], n):
@@ -57,7 +57,7 @@ func (o Options) Validate() error {
 		}
 	}
 	if !printable.Is(o.Region, maxName) {
-		errs = append(errs, fmt.Errorf("region: %q is no name", shown(o.Region)))
+		errs = append(errs, fmt.Errorf("region: %q is not a name", shown(o.Region)))
 	}
 	return errors.Join(errs...)
 }

@@ -146,6 +146,6 @@ func badWeight(kind string, s *platform.Service, id, text string) mesh.Problem {
 	return mesh.Problem{
 		Object: mesh.ObjectRef{Kind: kind, Namespace: shown(s.Namespace), Name: shown(s.Name)}, Field: "tags", Code: code.BadNumber,
 		Severity: mesh.Error,
-		Message:  fmt.Sprintf("the weight %q of instance %q is no number above 0; it counts as 1", shown(text), shown(id)),
+		Message:  fmt.Sprintf("the weight %q of instance %q is not a number above 0; it counts as 1", shown(text), shown(id)),
 	}
 }

@@ -100,7 +100,7 @@ func (n *notes) word(in *Instance, field, s string) string {
 		return shared(s)
 	}
 	n.add("instances", code.BadName, mesh.Error,
-		fmt.Sprintf("%s %s of instance %s is no name; it is left out", field, quoted(s), quoted(in.ID)))
+		fmt.Sprintf("%s %s of instance %s is not a name; it is left out", field, quoted(s), quoted(in.ID)))
 	return ""
 }
 

@@ -28,7 +28,7 @@ func (t *Translator) ports(n *notes, s *Service) *servicePorts {
 		if number, err := strconv.ParseUint(text, 10, 16); err == nil && number > 0 {
 			p.fixed = uint32(number)
 		} else {
-			n.add(MetaPort, code.BadPort, mesh.Error, quoted(text)+" is no port; want a number from 1 to 65535")
+			n.add(MetaPort, code.BadPort, mesh.Error, quoted(text)+" is not a port; want a number from 1 to 65535")
 		}
 	}
 	if s.Port > 0 && s.Port <= 65535 {

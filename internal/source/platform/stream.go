@@ -37,7 +37,7 @@ func (s *Stream) fill() error {
 	return io.ErrNoProgress
 }
 
-// next returns the first byte that is no space. It stays.
+// next returns the first byte that is not a space. It stays.
 func (s *Stream) next() (byte, error) {
 	for {
 		for ; s.pos < s.end; s.pos++ {

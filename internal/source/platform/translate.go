@@ -48,7 +48,7 @@ type Service struct {
 	Addresses       []string
 	Vars            map[string]string // further words for templates
 	Meta            map[string]string // MetaProtocol, MetaPort and MetaExportTo are understood
-	External        bool              // it is no part of the mesh
+	External        bool              // it is not a part of the mesh
 	Instances       []Instance
 }
 
@@ -177,7 +177,7 @@ func (n *notes) resolution(all []mesh.SliceEndpoint) (mesh.Resolution, []mesh.Sl
 
 func (t *Translator) key(n *notes, s *Service) (mesh.ServiceKey, bool) {
 	if s.Name == "" || len(s.Name) > maxWord || !utf8.ValidString(s.Name) || !utf8.ValidString(s.Namespace) {
-		n.add("name", code.BadName, mesh.Error, quoted(s.Name)+" is no name; the service is left out")
+		n.add("name", code.BadName, mesh.Error, quoted(s.Name)+" is not a name; the service is left out")
 		return mesh.ServiceKey{}, false
 	}
 	words := map[string]string{}
@@ -188,12 +188,12 @@ func (t *Translator) key(n *notes, s *Service) (mesh.ServiceKey, bool) {
 	host := strings.ToLower(fill(t.naming.Host, words))
 	namespace := strings.ToLower(fill(t.naming.Namespace, words))
 	if !isHost(host) {
-		n.addFix("host", code.BadHost, mesh.Error, quoted(host)+" is no host; the service is left out",
+		n.addFix("host", code.BadHost, mesh.Error, quoted(host)+" is not a host; the service is left out",
 			"give the service a name of letters, digits, '-' and '.', or the registry another template")
 		return mesh.ServiceKey{}, false
 	}
 	if !isNamespace(namespace) {
-		n.add("namespace", code.BadName, mesh.Error, quoted(namespace)+" is no namespace; the service is left out")
+		n.add("namespace", code.BadName, mesh.Error, quoted(namespace)+" is not a namespace; the service is left out")
 		return mesh.ServiceKey{}, false
 	}
 	return mesh.ServiceKey{
@@ -201,7 +201,7 @@ func (t *Translator) key(n *notes, s *Service) (mesh.ServiceKey, bool) {
 	}, true
 }
 
-// exportTo reads a list; words that are no namespace are left out.
+// exportTo reads a list; words that are not namespaces are left out.
 func exportTo(text string) (out []string) {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "*" || one == "." || one == "~" || isNamespace(one) {
@@ -218,7 +218,7 @@ func (n *notes) virtual(all []string) (out []string) {
 			out = append(out, ip.Unmap().String())
 			continue
 		}
-		n.add("addresses", code.BadAddress, mesh.Warning, quoted(a)+" is no address that clients could use; it is left out")
+		n.add("addresses", code.BadAddress, mesh.Warning, quoted(a)+" is not an address that clients could use; it is left out")
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -188,7 +188,7 @@ func (s *Set) Shards(name string, since uint64) (said []source.Shard, changes ui
 }
 
 // Leave ends what Join began. keep says whether the rows of the source stay, as for a registry that is lost for a while,
-// or go, as for one that is no part of the mesh any more. Its sink does nothing from then on.
+// or go, as for one that is not a part of the mesh any more. Its sink does nothing from then on.
 func (s *Set) Leave(name string, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

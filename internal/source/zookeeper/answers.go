@@ -150,7 +150,7 @@ func (t *tree) takeList(n *node, names []string, again bool, now time.Time) {
 		switch {
 		case n.kind == interfaces && reserved[name]:
 		case !isPath("/"+name) || strings.Contains(name, "/"):
-			n.wrong(t, name, errors.New("it is no name"))
+			n.wrong(t, name, errors.New("it is not a name"))
 		case len(found) >= most:
 			t.hidden[n.path]++
 		default:

@@ -260,7 +260,7 @@ func (g *guard) first(n int) ([]byte, error) {
 		return nil, fmt.Errorf("it offers a session of %d ms", timeout)
 	}
 	if password := int32(binary.BigEndian.Uint32(body[16:])); int(password) > n-20 {
-		return nil, errors.New("it does not speak ZooKeeper's protocol: its first answer is no answer")
+		return nil, errors.New("it does not speak ZooKeeper's protocol: its first answer is not one of that protocol")
 	}
 	g.answered = true
 	return out, nil

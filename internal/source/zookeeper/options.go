@@ -96,7 +96,7 @@ func (o Options) Validate() error {
 		{"chroot", o.Chroot}, {"interfaceRoot", o.InterfaceRoot}, {"applicationRoot", o.ApplicationRoot},
 	} {
 		if p.path != "" && (p.path != none || p.field == "chroot") && !isPath(p.path) {
-			errs = append(errs, fmt.Errorf("%s: %q is no node; want one as /name", p.field, printable.Text(p.path, printable.Short)))
+			errs = append(errs, fmt.Errorf("%s: %q is not a node; want one as /name", p.field, printable.Text(p.path, printable.Short)))
 		}
 	}
 	if o.InterfaceRoot == none && o.ApplicationRoot == none {
@@ -137,11 +137,11 @@ func address(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
 		if host, port, err = net.SplitHostPort(text + ":2181"); err != nil {
-			return "", fmt.Errorf("%q is no server; want host:port", printable.Text(text, printable.Short))
+			return "", fmt.Errorf("%q is not a server; want host:port", printable.Text(text, printable.Short))
 		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ ,@") {
-		return "", fmt.Errorf("%q is no server; want host:port", printable.Text(text, printable.Short))
+		return "", fmt.Errorf("%q is not a server; want host:port", printable.Text(text, printable.Short))
 	}
 	return net.JoinHostPort(host, port), nil
 }

@@ -117,7 +117,7 @@ func parseProvider(name string, further []string) (place, error) {
 	if text := params.Get("weight"); text != "" {
 		w, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {
-			return place{}, fmt.Errorf("its weight is %q, which is no number", printable.Text(text, printable.Short))
+			return place{}, fmt.Errorf("its weight is %q, which is not a number", printable.Text(text, printable.Short))
 		}
 		out.Weight = uint32(w)
 	}
@@ -148,11 +148,11 @@ func parseURL(name string) (*url.URL, url.Values, error) {
 	}
 	text, err := url.QueryUnescape(name)
 	if err != nil || !utf8.ValidString(text) {
-		return nil, nil, errors.New("it is no URL")
+		return nil, nil, errors.New("it is not a URL")
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" || u.Host == "" {
-		return nil, nil, errors.New("it is no URL; want dubbo://host:port/interface")
+		return nil, nil, errors.New("it is not a URL; want dubbo://host:port/interface")
 	}
 	params, _ := url.ParseQuery(u.RawQuery) // what cannot be read of it says nothing
 	return u, params, nil
@@ -217,7 +217,7 @@ func parseOverride(name string) (out override, ok bool, err error) {
 	if text := params.Get("weight"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {
-			return out, false, fmt.Errorf("its weight is %q, which is no number", printable.Text(text, printable.Short))
+			return out, false, fmt.Errorf("its weight is %q, which is not a number", printable.Text(text, printable.Short))
 		}
 		w := uint32(n)
 		out.weight = &w
@@ -276,7 +276,7 @@ func parseInstance(text []byte, further []string) (out instance, err error) {
 		} `json:"payload"`
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
-		return out, errors.New("its content is no JSON of an instance")
+		return out, errors.New("its content is not JSON of an instance")
 	}
 	if in.Address == "" {
 		return out, errors.New("it has no address")
@@ -357,7 +357,7 @@ func parseMetadata(text []byte) ([]offer, error) {
 		Services map[string]offer `json:"services"`
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
-		return nil, errors.New("its content is no JSON of an application's metadata")
+		return nil, errors.New("its content is not JSON of an application's metadata")
 	}
 	out := make([]offer, 0, len(in.Services))
 	for _, s := range in.Services {

@@ -163,7 +163,7 @@ func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Prob
 	return shards, problems
 }
 
-// replaced adds the shards that are no more.
+// replaced adds the shards that are gone.
 func (t *tree) replaced(at string, made []source.Shard) []source.Shard {
 	var parts []string
 	for _, s := range made {

@@ -258,7 +258,7 @@ func (s *sitting) takeEvents() error {
 	return nil
 }
 
-// lost returns why there is no connection, with the server that it was to: one that takes connections and ends them is no failure to
+// lost returns why there is no connection, with the server that it was to: one that takes connections and ends them is not a failure to
 // connect.
 func (s *sitting) lost() error {
 	if why := s.dialer.lastFailure(); why != nil {

@@ -29,10 +29,10 @@ func TestParseProvider(t *testing.T) {
 		{"empty%3A%2F%2F10.0.0.1%2Fcom.A", "it names no provider"},
 		{"dubbo%3A%2F%2F10.0.0.1%2Fcom.A", "it names no port"},
 		{"dubbo%3A%2F%2F10.0.0.1%3A99999%2Fcom.A", `its port is "99999"`},
-		{"dubbo%3A%2F%2F10.0.0.1%3A1%2Fcom.A%3Fweight%3D-3", `its weight is "-3", which is no number`},
-		{"%zz", "it is no URL"},
-		{"%FF%FE", "it is no URL"},
-		{"plain", "it is no URL; want dubbo://host:port/interface"},
+		{"dubbo%3A%2F%2F10.0.0.1%3A1%2Fcom.A%3Fweight%3D-3", `its weight is "-3", which is not a number`},
+		{"%zz", "it is not a URL"},
+		{"%FF%FE", "it is not a URL"},
+		{"plain", "it is not a URL; want dubbo://host:port/interface"},
 		{strings.Repeat("a", maxName+1), "it has 65537 bytes; want at most 65536"},
 	} {
 		p, err := parseProvider(c.name, []string{"env"})

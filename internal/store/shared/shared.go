@@ -225,7 +225,7 @@ func (r *Records) drop(id ID) Change {
 	return Change{ID: id, Gone: true}
 }
 
-// keep takes a record as etcd has it; false: there is no room for it, or it is no record.
+// keep takes a record as etcd has it; false: there is no room for it, or it is not a record.
 func (r *Records) keep(id ID, value []byte, revision int64) (Change, bool) {
 	size := len(id.Writer) + len(id.Name) + len(value)
 	before := r.others[id]

@@ -83,7 +83,7 @@ func WithKey(path, key string) string {
 	return out
 }
 
-// OfURL returns the path of a webhook's URL; empty: it is no URL.
+// OfURL returns the path of a webhook's URL; empty: it is not a URL.
 func OfURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

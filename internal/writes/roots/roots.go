@@ -58,7 +58,7 @@ type namespace struct {
 // content holds the fields of a ConfigMap that this task writes.
 type content struct{ roots, labelled string }
 
-// ignored are the namespaces that are no part of a mesh.
+// ignored are the namespaces that are not a part of a mesh.
 func ignored() []string {
 	return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 }

@@ -80,7 +80,7 @@ func TestWhichCondition(t *testing.T) {
 		`"metadata":{"namespace":"shop","name":"v","uid":"u","generation":3}}`)); err != nil {
 		t.Fatal(err)
 	}
-	w.Seen(o, false)
+	w.Observe(o, false)
 	for _, c := range []struct {
 		name   string
 		wanted Wanted

@@ -27,7 +27,7 @@ type Options[K comparable] struct {
 	Report *Report
 }
 
-// ErrWait reports that something cannot be written yet, which is no failure.
+// ErrWait reports that something cannot be written yet, which is not a failure.
 var ErrWait = errors.New("not yet")
 
 // Bounds on the requests of each task to an API server.

@@ -54,7 +54,7 @@ func readDubbo(in io.Reader) (head, body []byte, err error) {
 		return nil, nil, err
 	}
 	if binary.BigEndian.Uint16(head) != dubboMagic {
-		return nil, nil, errors.New("it is no message of Dubbo's")
+		return nil, nil, errors.New("it is not a message of Dubbo's")
 	}
 	size := binary.BigEndian.Uint32(head[12:])
 	if size > 1<<20 {

@@ -38,7 +38,7 @@ type Node struct {
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
 	// IP is the proxy's own address; empty: the mesh's address of Name.
 	IP string
-	// Drain is how long connections stay that came in by a listener, or a filter chain, which is no more; each answer asks them to go
+	// Drain is how long connections stay that came in by a listener, or a filter chain, that is gone; each answer asks them to go
 	// meanwhile, as the agent would have it. Zero: Envoy's own ten minutes, and few answers ask.
 	Drain time.Duration
 	// Identity is the proxy's certificate; the zero value: it has none.

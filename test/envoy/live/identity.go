@@ -75,7 +75,7 @@ func (a *Trust) Issue(t testing.TB, account string) Identity {
 		},
 		TLS: &tls.Config{
 			Certificates:       []tls.Certificate{{Certificate: [][]byte{chain.Bytes}, PrivateKey: key}},
-			InsecureSkipVerify: true, // names of workloads are no host names
+			InsecureSkipVerify: true, // names of workloads are not host names
 		},
 	}
 }

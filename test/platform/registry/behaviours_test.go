@@ -536,7 +536,7 @@ func hostile() []behaviour {
 				}
 				leftOut(c, bad...)
 			}},
-		{"hostile ports", "numbers that are no ports are left out and told; other instances stay", []string{"hostile"}, func(c *bed) {
+		{"hostile ports", "numbers that are not ports are left out and told; other instances stay", []string{"hostile"}, func(c *bed) {
 			var bad []instance
 			for i, port := range []int{0, 70000, -1} {
 				in := c.in("web", 10+i)

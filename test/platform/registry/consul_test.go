@@ -154,7 +154,7 @@ func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
 		deregisterConsul(t, c, "n3", "late-n3")
 		w.hasNot(t, "late.service.consul")
 	}
-	// a proxy is no service of the mesh
+	// a proxy is not a service of the mesh
 	proxy := consulInstance("web-proxy", "n2", "10.0.0.2", "passing", nil)
 	proxy.Service.Kind = api.ServiceKindConnectProxy
 	proxy.Service.Proxy = &api.AgentServiceConnectProxyConfig{DestinationServiceName: "web"}

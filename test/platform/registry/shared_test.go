@@ -255,7 +255,7 @@ func TestMachinesAreShared(t *testing.T) {
 		sees(seer, "10.4.0.1:8080")
 		sees(one.Connect(t, plane.Proxy{Name: "other", IP: "10.4.9.7", Secrets: true}), "10.4.0.1:8080")
 	})
-	t.Run("what is no record is told", func(t *testing.T) {
+	t.Run("what is not a record is told", func(t *testing.T) {
 		putKey(t, server.Client(t), store.Layout{}.Shared()+"odd/machine/x",
 			`{"namespace": "shop", "group": "vms", "account": "vm", "address": "127.0.0.1"}`)
 		rig.Eventually(t, func() error {

@@ -135,7 +135,7 @@ com.example.greeter.g.1.0.0.dubbo [grpc-50051:50051/GRPC] g/com.example.Greeter:
 	rig.Eventually(t, func() error { return sink.is(newer) })
 	drop(t, c, one)
 
-	// nodes that are no URLs are left out, and reported
+	// nodes that are not URLs are left out, and reported
 	putNode(t, c, "/dubbo/com.example.Greeter/providers/nonsense", "")
 	rig.Eventually(t, func() error {
 		sink.mu.Lock()

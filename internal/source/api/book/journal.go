@@ -83,7 +83,7 @@ func replay(content []byte) (*Book, error) {
 	text, ok := unsealed(first)
 	var h head
 	if !ok || json.Unmarshal(text, &h) != nil {
-		return nil, errors.New("it is no state of this API, or damaged in line 1; put it aside to begin with nothing")
+		return nil, errors.New("it is not a state of this API, or damaged in line 1; put it aside to begin with nothing")
 	}
 	if h.Format != journalFormat {
 		return nil, fmt.Errorf("it is of format %d, and format %d is read", h.Format, journalFormat)

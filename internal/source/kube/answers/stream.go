@@ -57,7 +57,7 @@ func (s *stream) read() error {
 // protobufMagic begins what Kubernetes writes as protobuf: an envelope (runtime.Unknown) that has the object in its second field.
 const protobufMagic = "k8s\x00"
 
-var errNoProtobuf = errors.New("the answer is no protobuf of Kubernetes'")
+var errNoProtobuf = errors.New("the answer is not a protobuf message of Kubernetes")
 
 func (s *stream) envelope() error {
 	there := false

@@ -91,7 +91,7 @@ func (n *notes) servicePorts(s *corev1.Service) []mesh.Port {
 			continue
 		}
 		if !plain(p.Name) || p.Port < 0 {
-			n.add(fmt.Sprintf("spec.ports[%d]", i), code.BadPort, mesh.Error, quoted(p.Name)+" is no port; it is left out")
+			n.add(fmt.Sprintf("spec.ports[%d]", i), code.BadPort, mesh.Error, quoted(p.Name)+" is not a port; it is left out")
 			continue
 		}
 		ports = append(ports, mesh.Port{Name: p.Name, Number: uint32(p.Port), Target: target(p), Protocol: protocol(p)})
@@ -140,7 +140,7 @@ func (n *notes) addresses(s *corev1.Service) (out []string) {
 	for i, text := range all {
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.Zone() != "" {
-			n.add(fmt.Sprintf("spec.clusterIPs[%d]", i), code.AddressForm, mesh.Error, quoted(text)+" is no address; it is left out")
+			n.add(fmt.Sprintf("spec.clusterIPs[%d]", i), code.AddressForm, mesh.Error, quoted(text)+" is not an address; it is left out")
 			continue
 		}
 		out = append(out, ip.String())
@@ -181,7 +181,7 @@ func (n *notes) outside(s *corev1.Service) (out []string) {
 		if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" {
 			out = append(out, ip.String())
 		} else {
-			n.add(fmt.Sprintf("spec.externalIPs[%d]", i), code.AddressForm, mesh.Error, quoted(text)+" is no address; it is left out")
+			n.add(fmt.Sprintf("spec.externalIPs[%d]", i), code.AddressForm, mesh.Error, quoted(text)+" is not an address; it is left out")
 		}
 	}
 	for i, at := range s.Status.LoadBalancer.Ingress {
@@ -193,7 +193,7 @@ func (n *notes) outside(s *corev1.Service) (out []string) {
 			out = append(out, host)
 		default:
 			n.add(fmt.Sprintf("status.loadBalancer.ingress[%d]", i), code.AddressForm, mesh.Error,
-				quoted(cmp.Or(at.IP, at.Hostname))+" is no address; it is left out")
+				quoted(cmp.Or(at.IP, at.Hostname))+" is not an address; it is left out")
 		}
 	}
 	slices.Sort(out)
@@ -225,7 +225,7 @@ func (n *notes) gateway(s *corev1.Service) (network string, port uint32) {
 	}
 	number, err := strconv.ParseUint(said, 10, 16)
 	if err != nil || number == 0 {
-		n.add(field, code.BadPort, mesh.Error, fmt.Sprintf("%s is no port; %d is taken", quoted(said), mesh.EastWestPort))
+		n.add(field, code.BadPort, mesh.Error, fmt.Sprintf("%s is not a port; %d is taken", quoted(said), mesh.EastWestPort))
 		return shared(network), 0
 	}
 	return shared(network), uint32(number)
@@ -244,14 +244,14 @@ func (n *notes) nodePorts(s *corev1.Service) *mesh.NodePorts {
 	if said = strings.TrimSpace(said); said != "" {
 		if err := json.Unmarshal([]byte(said), &selects); err != nil {
 			n.add("metadata.annotations["+nodeSelector+"]", code.BadValue, mesh.Error,
-				quoted(said)+` is no JSON of labels like {"role": "edge"}; no Node is used`)
+				quoted(said)+` is not JSON of labels like {"role": "edge"}; no Node is used`)
 			return nil
 		}
 	}
 	for key, value := range selects {
 		if !plain(key) || !plain(value) {
 			n.add("metadata.annotations["+nodeSelector+"]", code.BadLabel, mesh.Error,
-				quoted(key+"="+value)+" is no label; no Node is used")
+				quoted(key+"="+value)+" is not a label; no Node is used")
 			return nil
 		}
 	}
@@ -283,7 +283,7 @@ func (n *notes) accounts(s *corev1.Service) (out []string) {
 			word = strings.TrimSpace(word)
 			id, whole := strings.CutPrefix(word, "spiffe://")
 			if good := id != "" && plain(id) && (whole || by == accountIdentities || !strings.Contains(id, "/")); !good {
-				n.add("metadata.annotations["+by+"]", code.BadValue, mesh.Error, quoted(word)+" is no service account; it is left out")
+				n.add("metadata.annotations["+by+"]", code.BadValue, mesh.Error, quoted(word)+" is not a service account; it is left out")
 				continue
 			}
 			if by == accountIdentities {
@@ -312,7 +312,7 @@ func (n *notes) exportTo(s *corev1.Service) (out []string) {
 				out = append(out, word)
 			}
 		default:
-			n.add("metadata.annotations["+exportTo+"]", code.BadValue, mesh.Error, quoted(word)+" is no namespace, nor *, . or ~")
+			n.add("metadata.annotations["+exportTo+"]", code.BadValue, mesh.Error, quoted(word)+" is not a namespace, nor *, . or ~")
 		}
 	}
 	if len(out) == 0 {
@@ -325,7 +325,7 @@ func (n *notes) exportTo(s *corev1.Service) (out []string) {
 // (config.RulesFromAnnotation).
 const rulesFromAnnotation = "fairway/rules-from"
 
-// rulesFrom reads the annotation. A word that is no namespace allows none.
+// rulesFrom reads the annotation. A word that is not a namespace allows none.
 func (n *notes) rulesFrom(s *corev1.Service) (out []string) {
 	said := s.Annotations[rulesFromAnnotation]
 	if said == "" {
@@ -335,7 +335,7 @@ func (n *notes) rulesFrom(s *corev1.Service) (out []string) {
 	for _, word := range strings.SplitN(said, ",", most) {
 		word = strings.TrimSpace(word)
 		if word != "*" && (word == "" || !plain(word) || strings.ContainsAny(word, "./_")) {
-			n.add("metadata.annotations["+rulesFromAnnotation+"]", code.BadValue, mesh.Error, quoted(word)+" is no namespace, nor *")
+			n.add("metadata.annotations["+rulesFromAnnotation+"]", code.BadValue, mesh.Error, quoted(word)+" is not a namespace, nor *")
 			continue
 		}
 		out = append(out, word)
@@ -348,7 +348,7 @@ func (n *notes) rulesFrom(s *corev1.Service) (out []string) {
 func (n *notes) elsewhere(key mesh.ServiceKey, s *corev1.Service) *mesh.Slice {
 	host := strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
 	if host == "" || !plain(host) || strings.Contains(host, "/") {
-		n.add("spec.externalName", code.BadValue, mesh.Error, quoted(s.Spec.ExternalName)+" is no host name; the Service leads nowhere")
+		n.add("spec.externalName", code.BadValue, mesh.Error, quoted(s.Spec.ExternalName)+" is not a host name; the Service leads nowhere")
 		return nil
 	}
 	return &mesh.Slice{Key: ElsewhereKey(key), Endpoints: []mesh.SliceEndpoint{{ID: host, Endpoint: mesh.Endpoint{Address: host}}}}

@@ -34,7 +34,7 @@ func (r Registry) Slice(s *discoveryv1.EndpointSlice) (*mesh.Slice, []mesh.Probl
 	notes := newNotes("EndpointSlice", &s.ObjectMeta)
 	row := &mesh.Slice{Key: mesh.SliceKey{Service: r.ServiceKey(s.Namespace, service), Name: s.Name}}
 	if s.AddressType == discoveryv1.AddressTypeFQDN {
-		notes.add("addressType", code.NotYet, mesh.Warning, "names are no addresses of endpoints; a ServiceEntry can have some")
+		notes.add("addressType", code.NotYet, mesh.Warning, "names are not addresses of endpoints; a ServiceEntry can have some")
 		return row, notes.list
 	}
 	if len(s.Ports) > budget.MaxPorts {
@@ -67,7 +67,7 @@ func (r Registry) endpoint(n *notes, s *discoveryv1.EndpointSlice, i int, ports 
 	ip, err := netip.ParseAddr(e.Addresses[0])
 	if err != nil || ip.Zone() != "" {
 		n.add(fmt.Sprintf("endpoints[%d].addresses[0]", i), code.AddressForm, mesh.Error,
-			quoted(e.Addresses[0])+" is no address; the endpoint is left out")
+			quoted(e.Addresses[0])+" is not an address; the endpoint is left out")
 		return out, false
 	}
 	out.ID = ip.String()

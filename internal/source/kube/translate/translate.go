@@ -93,7 +93,8 @@ func (n *notes) nodeAddress(of *corev1.Node) string {
 			if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" {
 				return ip.String()
 			}
-			n.add(fmt.Sprintf("status.addresses[%d]", i), code.AddressForm, mesh.Error, quoted(a.Address)+" is no address; it is left out")
+			n.add(fmt.Sprintf("status.addresses[%d]", i), code.AddressForm, mesh.Error,
+				quoted(a.Address)+" is not an address; it is left out")
 		}
 	}
 	return ""
@@ -144,7 +145,7 @@ func (n *notes) podAddresses(p *corev1.Pod) string {
 	for i, a := range all {
 		ip, err := netip.ParseAddr(a.IP)
 		if err != nil || ip.Zone() != "" {
-			n.add(fmt.Sprintf("status.podIPs[%d]", i), code.AddressForm, mesh.Error, quoted(a.IP)+" is no address; it is left out")
+			n.add(fmt.Sprintf("status.podIPs[%d]", i), code.AddressForm, mesh.Error, quoted(a.IP)+" is not an address; it is left out")
 			continue
 		}
 		out = append(out, ip.String())
@@ -191,7 +192,7 @@ func (n *notes) isLabel(name, value string) bool {
 	if plain(name) && plain(value) {
 		return true
 	}
-	n.add("metadata.labels", code.BadLabel, mesh.Error, fmt.Sprintf("%s=%s is no label; it is left out", quoted(name), quoted(value)))
+	n.add("metadata.labels", code.BadLabel, mesh.Error, fmt.Sprintf("%s=%s is not a label; it is left out", quoted(name), quoted(value)))
 	return false
 }
 
@@ -200,7 +201,7 @@ func (n *notes) name(field, s string) string {
 	if plain(s) {
 		return shared(s)
 	}
-	n.add(field, code.BadName, mesh.Error, quoted(s)+" is no name; it is left out")
+	n.add(field, code.BadName, mesh.Error, quoted(s)+" is not a name; it is left out")
 	return ""
 }
 

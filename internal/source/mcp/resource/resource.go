@@ -82,7 +82,7 @@ func (r *Reader) fail(key config.Key, err error) []mesh.Problem {
 // KeyOf reads a name on the wire: "namespace/name"; "/name" and "name" have no namespace.
 func KeyOf(kind config.Kind, name string) (config.Key, error) {
 	if len(name) > MaxName || !utf8.ValidString(name) {
-		return config.Key{Kind: kind}, fmt.Errorf("a name has %d bytes, or is no text; at most %d are taken", len(name), MaxName)
+		return config.Key{Kind: kind}, fmt.Errorf("a name has %d bytes, or is not text; at most %d are taken", len(name), MaxName)
 	}
 	namespace, base, both := strings.Cut(name, "/")
 	if !both {
@@ -90,7 +90,7 @@ func KeyOf(kind config.Kind, name string) (config.Key, error) {
 	}
 	key := config.Key{Kind: kind, Namespace: namespace, Name: base}
 	if base == "" || strings.Contains(base, "/") {
-		return key, fmt.Errorf("%q is no name; want namespace/name", printable.Text(name, printable.Short))
+		return key, fmt.Errorf("%q is not a name; want namespace/name", printable.Text(name, printable.Short))
 	}
 	return key, nil
 }
@@ -99,7 +99,7 @@ func KeyOf(kind config.Kind, name string) (config.Key, error) {
 func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 	api, ok := r.kinds[key.Kind]
 	if !ok {
-		return nil, fmt.Errorf("%s is no kind that is read", key.Kind)
+		return nil, fmt.Errorf("%s is not a kind that is read", key.Kind)
 	}
 	spec := api.Spec()
 	if err := sameMessage(m.GetBody().GetTypeUrl(), spec); err != nil {

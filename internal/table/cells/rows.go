@@ -1,4 +1,4 @@
-package table
+package cells
 
 import (
 	"iter"
@@ -10,13 +10,13 @@ import (
 // compare. Versions share common nodes, so it is cheap to keep one, and an edit costs a logarithm of the size. The zero Rows is empty.
 type Rows[K comparable, V any] struct {
 	_    [0]func(K) V
-	tree *tree
+	tree *Tree
 }
 
-// tree is the root of a B+ tree; nil is the empty one. An edit copies the nodes from the root to one
+// Tree is the root of a B+ tree; nil is the empty one. An edit copies the nodes from the root to one
 // leaf, except those that the same turn has copied already.
-type tree struct {
-	source *core // of the rows
+type Tree struct {
+	source *Table // of the rows
 	root   *branch
 	len    int
 	turn   uint64
@@ -26,14 +26,14 @@ type tree struct {
 // and beside each a lower bound of its keys, as an item without value.
 type branch struct {
 	turn  uint64 // that made it, and may still write to it
-	items []item
+	items []Item
 	kids  []*branch
 }
 
-// item is the cell of a row for its key, which may have left its table, and the value that the row had.
-type item struct {
-	key *cell
-	val value // nil: the zero value
+// Item is the cell of a row for its key, which may have left its table, and the value that the row had.
+type Item struct {
+	Key *Cell
+	Val Value // nil: the zero value
 }
 
 const (
@@ -41,26 +41,26 @@ const (
 	minItems = maxItems / 4
 )
 
-// treeOf returns the place of the rows in the value of a group.
-func treeOf(v value) **tree { return (**tree)(v) }
+// TreeOf returns the place of the rows in the value of a group.
+func TreeOf(v Value) **Tree { return (**Tree)(v) }
 
-// groupValues is the kind of the values of all groups; only the contents of their trees differ.
-var groupValues = valueKind{
-	equal: func(a, b value) bool { return *treeOf(a) == *treeOf(b) },
-	clone: func(v value) value {
-		var t *tree
+// GroupValues is the kind of the values of all groups; only the contents of their trees differ.
+var GroupValues = ValueKind{
+	Equal: func(a, b Value) bool { return *TreeOf(a) == *TreeOf(b) },
+	Clone: func(v Value) Value {
+		var t *Tree
 		if v != nil {
-			t = *treeOf(v)
+			t = *TreeOf(v)
 		}
-		return boxed(t)
+		return Boxed(t)
 	},
-	swap: func(a, b value) { *treeOf(a), *treeOf(b) = *treeOf(b), *treeOf(a) },
-	show: func(v value) any { return members{*treeOf(v)} },
+	Swap: func(a, b Value) { *TreeOf(a), *TreeOf(b) = *TreeOf(b), *TreeOf(a) },
+	Show: func(v Value) any { return members{*TreeOf(v)} },
 	zero: members{},
 }
 
 // members prints a group, without its types: of a type that is printed all methods are compiled.
-type members struct{ tree *tree }
+type members struct{ tree *Tree }
 
 // Len is the number of rows.
 func (r Rows[K, V]) Len() int { return r.tree.size() }
@@ -70,7 +70,7 @@ func (r Rows[K, V]) Get(k K) (v V, ok bool) {
 	if r.tree == nil {
 		return v, false
 	}
-	compare := compareOf[K](r.tree.source)
+	compare := CompareOf[K](r.tree.source)
 	b := r.tree.root
 	for b.kids != nil {
 		b = b.kids[kid(seek(b.items, k, compare))]
@@ -79,7 +79,7 @@ func (r Rows[K, V]) Get(k K) (v V, ok bool) {
 	if !found {
 		return v, false
 	}
-	return unpacked[V](b.items[at].val), true
+	return Unpacked[V](b.items[at].Val), true
 }
 
 // First returns the row with the smallest key.
@@ -91,13 +91,13 @@ func (r Rows[K, V]) First() (k K, v V, ok bool) {
 	for b.kids != nil {
 		b = b.kids[0]
 	}
-	return keyOf[K](b.items[0].key), unpacked[V](b.items[0].val), true
+	return KeyOf[K](b.items[0].Key), Unpacked[V](b.items[0].Val), true
 }
 
 // All yields the rows in key order.
 func (r Rows[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		r.tree.all(func(it item) bool { return yield(keyOf[K](it.key), unpacked[V](it.val)) })
+		r.tree.All(func(it Item) bool { return yield(KeyOf[K](it.Key), Unpacked[V](it.Val)) })
 	}
 }
 
@@ -107,30 +107,30 @@ func (r Rows[K, V]) From(k K) iter.Seq2[K, V] {
 		if r.tree == nil {
 			return
 		}
-		compare := compareOf[K](r.tree.source)
-		search := func(items []item) (int, bool) { return seek(items, k, compare) }
-		r.tree.root.from(search, func(it item) bool { return yield(keyOf[K](it.key), unpacked[V](it.val)) })
+		compare := CompareOf[K](r.tree.source)
+		search := func(items []Item) (int, bool) { return seek(items, k, compare) }
+		r.tree.root.from(search, func(it Item) bool { return yield(KeyOf[K](it.Key), Unpacked[V](it.Val)) })
 	}
 }
 
 // seek finds a key among the items, or its place.
-func seek[K comparable](items []item, k K, compare func(a, b K) int) (int, bool) {
+func seek[K comparable](items []Item, k K, compare func(a, b K) int) (int, bool) {
 	low, high := 0, len(items)
 	for low < high {
 		mid := int(uint(low+high) >> 1)
-		if compare(keyOf[K](items[mid].key), k) < 0 {
+		if compare(KeyOf[K](items[mid].Key), k) < 0 {
 			low = mid + 1
 		} else {
 			high = mid
 		}
 	}
-	return low, low < len(items) && compare(keyOf[K](items[low].key), k) == 0
+	return low, low < len(items) && compare(KeyOf[K](items[low].Key), k) == 0
 }
 
-// unpacked is the value of an item.
-func unpacked[V any](v value) (out V) {
+// Unpacked is the value of an item.
+func Unpacked[V any](v Value) (out V) {
 	if v != nil {
-		out = unboxed[V](v)
+		out = Unboxed[V](v)
 	}
 	return out
 }
@@ -150,31 +150,32 @@ func (m members) Header() []string { return []string{"MEMBERS", "KEYS"} }
 // Row prints the number of rows and the first keys.
 func (m members) Row() []string {
 	var keys []string
-	m.tree.all(func(it item) bool {
+	m.tree.All(func(it Item) bool {
 		if len(keys) == shownKeys {
 			keys = append(keys, "…")
 			return false
 		}
-		keys = append(keys, m.tree.source.text(it.key))
+		keys = append(keys, m.tree.source.Text(it.Key))
 		return true
 	})
 	return []string{strconv.Itoa(m.tree.size()), strings.Join(keys, " ")}
 }
 
-func (t *tree) size() int {
+func (t *Tree) size() int {
 	if t == nil {
 		return 0
 	}
 	return t.len
 }
 
-func (t *tree) all(yield func(item) bool) {
+// All yields the items in key order.
+func (t *Tree) All(yield func(Item) bool) {
 	if t != nil {
 		t.root.all(yield)
 	}
 }
 
-func (b *branch) all(yield func(item) bool) bool {
+func (b *branch) all(yield func(Item) bool) bool {
 	for _, kid := range b.kids {
 		if !kid.all(yield) {
 			return false
@@ -191,7 +192,7 @@ func (b *branch) all(yield func(item) bool) bool {
 }
 
 // from yields the items from where search finds its key among those of each node.
-func (b *branch) from(search func([]item) (int, bool), yield func(item) bool) bool {
+func (b *branch) from(search func([]Item) (int, bool), yield func(Item) bool) bool {
 	if b.kids == nil {
 		at, _ := search(b.items)
 		for _, it := range b.items[at:] {

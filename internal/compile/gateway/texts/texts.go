@@ -1,4 +1,8 @@
-package gateway
+// Package texts finds the clusters that only a text names, and no route of a gateway: a patch of an EnvoyFilter, settings of a Wasm module,
+// a script. Gateways have only clusters that something names.
+//
+// The package must not know Gateways and their servers: a text counts for all gateways of its object's namespace. Start at Declare.
+package texts
 
 import (
 	"cmp"
@@ -13,15 +17,16 @@ import (
 	"google.golang.org/protobuf/reflect/protorange"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/scope"
 	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
-
-// This file finds the clusters that only a text names and no route of a gateway: a patch of an EnvoyFilter, settings of a Wasm module, a
-// script. Gateways have only clusters that something names.
 
 // mostMentions is of how many clusters and hosts one object's texts count.
 const mostMentions = 100
@@ -39,9 +44,35 @@ func compareMention(a, b mention) int {
 	return cmp.Or(config.CompareKey(a.of, b.of), mesh.CompareClusterKey(a.cluster, b.cluster))
 }
 
-// declareMentions gathers the clusters that texts name, for the gateways of the object's namespace, and for all if it is in the root
+// Reads are the tables of other packages that this package reads.
+type Reads struct {
+	Input    *input.Tables
+	Registry *registry.Tables
+	Scope    *scope.Tables
+	Demand   *demand.Tables
+}
+
+// Key says that a text names a cluster for the gateways of a layer.
+type Key struct {
+	Layer   mesh.Layer
+	Cluster mesh.ClusterKey
+}
+
+func compareKey(a, b Key) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareClusterKey(a.Cluster, b.Cluster))
+}
+
+// tables are what the rows of this package read.
+type tables struct {
+	in     *input.Tables
+	sc     *scope.Tables
+	byHost *table.Table[mesh.Host, table.Rows[registry.HostKey, *registry.Merged]]
+}
+
+// Declare declares the table of the clusters that texts name, for the gateways of the object's namespace, and for all if it is in the root
 // namespace. A layer may not have all labels of its gateways: an object is left out only if a label has another value than it selects.
-func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
+func Declare(of Reads) *table.Table[Key, struct{}] {
+	t := &tables{of.Input, of.Scope, of.Registry.ServicesByHost}
 	var all []*table.Table[string, table.Rows[mention, mesh.Labels]]
 	for _, objects := range []*table.Table[config.Key, *config.Object]{t.in.EnvoyFilters, t.in.WasmPlugins, t.in.TrafficExtensions} {
 		name := "gateway/texts of " + objects.Name()
@@ -55,12 +86,12 @@ func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
 			return []string{m.of.Namespace}
 		}))
 	}
-	return table.Derive(t.demand.Gateways, "gateway/clusters in texts", compareCluster, table.Same[struct{}],
-		func(r *table.Reader, l mesh.Layer, _ struct{}, emit func(ClusterKey, struct{})) {
+	return table.Derive(of.Demand.Gateways, "gateway/clusters in texts", compareKey, table.Same[struct{}],
+		func(r *table.Reader, l mesh.Layer, _ struct{}, emit func(Key, struct{})) {
 			seen := map[mesh.ClusterKey]bool{}
 			for _, namespace := range []string{l.Namespace, t.in.RootNamespace(r)} {
-				for _, of := range all {
-					rows, _ := table.Get(r, of, namespace)
+				for _, mentions := range all {
+					rows, _ := table.Get(r, mentions, namespace)
 					for m, selects := range rows.All() {
 						if contradict(mesh.Labels(l.Name), selects) {
 							continue
@@ -68,7 +99,7 @@ func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
 						for _, c := range t.meant(r, l, m.cluster) {
 							if !seen[c] {
 								seen[c] = true
-								emit(ClusterKey{l, c}, struct{}{})
+								emit(Key{l, c}, struct{}{})
 							}
 						}
 					}
@@ -87,7 +118,7 @@ func contradict(labels, selected mesh.Labels) bool {
 }
 
 // meant lists the clusters that a mention means, as a layer sees its host.
-func (t *Tables) meant(r *table.Reader, l mesh.Layer, c mesh.ClusterKey) []mesh.ClusterKey {
+func (t *tables) meant(r *table.Reader, l mesh.Layer, c mesh.ClusterKey) []mesh.ClusterKey {
 	if c.Port != 0 {
 		return []mesh.ClusterKey{c}
 	}
@@ -112,7 +143,7 @@ func (t *Tables) meant(r *table.Reader, l mesh.Layer, c mesh.ClusterKey) []mesh.
 }
 
 // mentions lists, in order, the clusters that an object's texts name. It notes a host that no service declares.
-func (t *Tables) mentions(r *table.Reader, o *config.Object) []mesh.ClusterKey {
+func (t *tables) mentions(r *table.Reader, o *config.Object) []mesh.ClusterKey {
 	var out []mesh.ClusterKey
 	add := func(field string, c mesh.ClusterKey) {
 		if len(out) >= mostMentions || slices.Contains(out, c) {

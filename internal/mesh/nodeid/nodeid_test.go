@@ -1,4 +1,4 @@
-package mesh_test
+package nodeid_test
 
 import (
 	"errors"
@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/nodeid"
 )
 
-func TestParseNode(t *testing.T) {
-	full := mesh.Node{
+func TestParse(t *testing.T) {
+	full := nodeid.Node{
 		ID: "sidecar~10.0.0.7~web.v1-abc.shop~shop.svc.cluster.local",
 		Metadata: map[string]any{
 			"NAMESPACE":         "shop",
@@ -49,7 +50,7 @@ func TestParseNode(t *testing.T) {
 		Mutual:         true,
 		Metadata:       mesh.MakeMetadata(full.Metadata),
 	}
-	got, err := mesh.ParseNode(full)
+	got, err := nodeid.Parse(full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +59,8 @@ func TestParseNode(t *testing.T) {
 	}
 }
 
-func TestParseNodeFallsBack(t *testing.T) {
-	got, err := mesh.ParseNode(mesh.Node{ID: "router~~gw.edge~edge.svc.cluster.local", Metadata: map[string]any{
+func TestParseFallsBack(t *testing.T) {
+	got, err := nodeid.Parse(nodeid.Node{ID: "router~~gw.edge~edge.svc.cluster.local", Metadata: map[string]any{
 		"INSTANCE_IPS": "10.1.1.1,10.1.1.2", "LABELS": map[string]any{"istio-locality": "eu.eu-1.a"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -70,27 +71,27 @@ func TestParseNodeFallsBack(t *testing.T) {
 	}
 }
 
-func TestParseNodeRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	for id, want := range map[string]string{
 		"":                                "parts",
 		"sidecar~10.0.0.1~a.b":            "parts",
 		"sidecar~10.0.0.1~a.b~c~d":        "parts",
 		"ztunnel~10.0.0.1~a.b~c":          "neither sidecar nor router",
-		"sidecar~host~a.b~c":              "no IP address",
-		"sidecar~~a.b~c":                  "no IP address",
+		"sidecar~host~a.b~c":              "not an IP address",
+		"sidecar~~a.b~c":                  "not an IP address",
 		"sidecar~10.0.0.1~a~c":            "names no namespace",
 		"sidecar~10.0.0.1~a.~c":           "names no namespace",
 		strings.Repeat("x", 2000) + "~~~": "bytes",
 	} {
-		_, err := mesh.ParseNode(mesh.Node{ID: id})
-		if !errors.Is(err, mesh.ErrNode) || !strings.Contains(err.Error(), want) {
+		_, err := nodeid.Parse(nodeid.Node{ID: id})
+		if !errors.Is(err, nodeid.ErrNode) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want ErrNode with %q", id, err, want)
 		}
 	}
 }
 
 // A proxy is served only if its node data is within the limits and consistent.
-func TestParseNodeRefusesWhatIsSaid(t *testing.T) {
+func TestParseRefusesWhatIsSaid(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	labels := map[string]any{}
 	for n := range 300 {
@@ -109,10 +110,10 @@ func TestParseNodeRefusesWhatIsSaid(t *testing.T) {
 			name:     "separators in the namespace",
 			id:       "sidecar~10.0.0.1~web~d",
 			metadata: map[string]any{"NAMESPACE": "shop/x#y"},
-			want:     "no namespace",
+			want:     "not a namespace",
 		},
-		{name: "a bar in the namespace", id: "sidecar~10.0.0.1~web.a|b~d", want: "no namespace"},
-		{name: "a long namespace", id: "sidecar~10.0.0.1~web." + long + "~d", want: "no namespace"},
+		{name: "a bar in the namespace", id: "sidecar~10.0.0.1~web.a|b~d", want: "not a namespace"},
+		{name: "a long namespace", id: "sidecar~10.0.0.1~web." + long + "~d", want: "not a namespace"},
 		{name: "a long version", metadata: map[string]any{"ISTIO_VERSION": long}, want: "ISTIO_VERSION"},
 		{name: "a long network", metadata: map[string]any{"NETWORK": long}, want: "NETWORK"},
 		{
@@ -128,22 +129,32 @@ func TestParseNodeRefusesWhatIsSaid(t *testing.T) {
 		if id == "" {
 			id = "sidecar~10.0.0.1~web.shop~d"
 		}
-		_, err := mesh.ParseNode(mesh.Node{ID: id, Metadata: c.metadata, Locality: c.locality})
-		if !errors.Is(err, mesh.ErrNode) || !strings.Contains(err.Error(), c.want) {
+		_, err := nodeid.Parse(nodeid.Node{ID: id, Metadata: c.metadata, Locality: c.locality})
+		if !errors.Is(err, nodeid.ErrNode) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want ErrNode with %q", c.name, err, c.want)
 		}
 	}
 }
 
-func FuzzParseNode(f *testing.F) {
+func TestNodeBringsBadConfiguration(t *testing.T) {
+	_, err := nodeid.Parse(nodeid.Node{
+		ID:       "router~10.0.0.1~edge.infra~infra.svc.cluster.local",
+		Metadata: map[string]any{"PROXY_CONFIG": map[string]any{"gatewayTopology": map[string]any{"numTrustedProxies": "two"}}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "PROXY_CONFIG: gatewayTopology.numTrustedProxies must be a whole number") {
+		t.Errorf("a node with a bad PROXY_CONFIG: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
 	f.Add("sidecar~10.0.0.7~web.shop~shop.svc.cluster.local", "NAMESPACE", "shop")
 	f.Add("router~::1~gw.edge~edge.svc", "INSTANCE_IPS", "10.0.0.1,,x")
 	f.Add("sidecar~~~", "LABELS", "=,=")
 	f.Fuzz(func(t *testing.T, id, key, value string) {
-		n := mesh.Node{ID: id, Metadata: map[string]any{key: value, "LABELS": map[string]any{key: value}}}
-		p, err := mesh.ParseNode(n)
+		n := nodeid.Node{ID: id, Metadata: map[string]any{key: value, "LABELS": map[string]any{key: value}}}
+		p, err := nodeid.Parse(n)
 		if err != nil {
-			if !errors.Is(err, mesh.ErrNode) {
+			if !errors.Is(err, nodeid.ErrNode) {
 				t.Fatalf("%v is no ErrNode", err)
 			}
 			return
@@ -151,7 +162,7 @@ func FuzzParseNode(f *testing.F) {
 		if p.ID != mesh.ProxyID(id) || p.Namespace == "" || p.IP == "" || !strings.HasPrefix(p.IPs, p.IP) {
 			t.Fatalf("%q gives %+v", id, p)
 		}
-		if again, _ := mesh.ParseNode(n); again != p {
+		if again, _ := nodeid.Parse(n); again != p {
 			t.Fatalf("%q is read in two ways", id)
 		}
 	})

@@ -1,4 +1,4 @@
-package table
+package cells
 
 import (
 	"math/rand/v2"
@@ -14,21 +14,21 @@ func TestSetIsAMap(t *testing.T) {
 		hashes := uint32(rapid.SampledFrom([]int{1, 3, 50, 1 << 30}).Draw(t, "hashes"))
 		first := rapid.SampledFrom([]uint32{0, 1<<13 - 2, 1<<31 - 1}).Draw(t, "first") // at the end of the slots too
 		hash := func(k int) uint32 { return (first + uint32(k)*2654435761%hashes) | 1<<31 }
-		var s set
-		want := map[int]*cell{}
+		var s Set
+		want := map[int]*Cell{}
 		keys := rapid.IntRange(0, rapid.SampledFrom([]int{5, 60, 4000}).Draw(t, "span"))
 		step := func(k int, remove bool) {
 			old := want[k]
-			c := newCell[int, int](&in.core, hash(k), k)
+			c := newCell[int, int](&in.Table, hash(k), k)
 			switch {
 			case old == nil:
-				s.add(c)
+				s.Add(c)
 				want[k] = c
 			case remove:
-				s.remove(old)
+				s.Remove(old)
 				delete(want, k)
 			default:
-				s.replace(c)
+				s.Replace(c)
 				want[k] = c
 			}
 		}
@@ -42,44 +42,44 @@ func TestSetIsAMap(t *testing.T) {
 			for k := range 4990 {
 				step(k, true)
 			}
-			s.trim()
-			if len(s.cells) >= 5000 && s.len < 1000 {
-				t.Fatalf("%d slots are kept for %d cells", len(s.cells), s.len)
+			s.Trim()
+			if len(s.cells) >= 5000 && s.Len < 1000 {
+				t.Fatalf("%d slots are kept for %d cells", len(s.cells), s.Len)
 			}
 		}
 		holdsAll(t, &s, want)
 		k := keys.Draw(t, "asked")
-		if found := find(&s, hash(k), k); found != want[k] {
+		if found := Find(&s, hash(k), k); found != want[k] {
 			t.Fatalf("found %v for %d, want %v", found, k, want[k])
 		}
-		if found := s.same(newCell[int, int](&in.core, hash(k), k)); found != want[k] {
+		if found := s.Same(newCell[int, int](&in.Table, hash(k), k)); found != want[k] {
 			t.Fatalf("%v has the key %d, want %v", found, k, want[k])
 		}
-		s.clear()
+		s.Clear()
 		holdsAll(t, &s, nil)
 	})
 }
 
 // holdsAll fails unless a set holds exactly the wanted cells.
-func holdsAll(t *rapid.T, s *set, want map[int]*cell) {
+func holdsAll(t *rapid.T, s *Set, want map[int]*Cell) {
 	n := 0
-	for c := range s.all {
-		if n++; want[keyOf[int](c)] != c || !s.holds(c) {
-			t.Fatalf("%d is in the set", keyOf[int](c))
+	for c := range s.All {
+		if n++; want[KeyOf[int](c)] != c || !s.Holds(c) {
+			t.Fatalf("%d is in the set", KeyOf[int](c))
 		}
 	}
-	if n != len(want) || s.len != n {
-		t.Fatalf("%d cells are in the set, which says %d; want %d", n, s.len, len(want))
+	if n != len(want) || s.Len != n {
+		t.Fatalf("%d cells are in the set, which says %d; want %d", n, s.Len, len(want))
 	}
 	for range 10 {
-		if c := s.any(rand.IntN); (c == nil) != (n == 0) || c != nil && want[keyOf[int](c)] != c {
+		if c := s.Any(rand.IntN); (c == nil) != (n == 0) || c != nil && want[KeyOf[int](c)] != c {
 			t.Fatalf("any cell is %v", c)
 		}
 	}
-	sorted := s.sorted()
+	sorted := s.Sorted()
 	for i := range sorted {
-		if i > 0 && keyOf[int](sorted[i-1]) >= keyOf[int](sorted[i]) {
-			t.Fatalf("%d is before %d", keyOf[int](sorted[i-1]), keyOf[int](sorted[i]))
+		if i > 0 && KeyOf[int](sorted[i-1]) >= KeyOf[int](sorted[i]) {
+			t.Fatalf("%d is before %d", KeyOf[int](sorted[i-1]), KeyOf[int](sorted[i]))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package route
+package format
 
 import "strings"
 
@@ -64,9 +64,9 @@ func allowedCommand(name string, arguments bool) bool {
 	return listed(eitherCommands, name) || arguments && listed(argumentCommands, name) || !arguments && listed(plainCommands, name)
 }
 
-// withheld returns the first command in v that Envoy knows and rules may not have; "" if there is none. It checks the text after each
+// Withheld returns the first command in v that Envoy knows and rules may not have; "" if there is none. It checks the text after each
 // percent sign, so it also finds a command inside another's arguments.
-func withheld(v string) string {
+func Withheld(v string) string {
 	for rest, found := v, true; found; {
 		_, rest, found = strings.Cut(rest, "%")
 		if name := rest[:commandName(rest)]; listed(withheldCommands, name) {

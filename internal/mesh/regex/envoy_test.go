@@ -1,4 +1,4 @@
-package route
+package regex_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fairway/build/envoybin"
-	"fairway/internal/mesh"
+	"fairway/internal/mesh/regex"
 )
 
 // accepts reports whether an Envoy takes a bootstrap with a regular expression in a route.
@@ -44,7 +44,7 @@ static_resources:
 	return exec.CommandContext(t.Context(), binary, "--mode", "validate", "-c", file).Run() == nil
 }
 
-// TestRegexesThatEnvoyRefuses: what mesh.CheckRegex refuses for Envoy's sake Envoy does refuse, and it takes what passes. Escapes by
+// TestRegexesThatEnvoyRefuses: what regex.Check refuses for Envoy's sake Envoy does refuse, and it takes what passes. Escapes by
 // number are the case in point: Envoy has RE2 match bytes.
 func TestRegexesThatEnvoyRefuses(t *testing.T) {
 	binary, err := envoybin.Find()
@@ -55,7 +55,7 @@ func TestRegexesThatEnvoyRefuses(t *testing.T) {
 		`\x{ff}`, `\xff`, `\x{0ff}`, `\x{e9}`, `\x{100}`, `[\x{61}-\x{200}]`, `\x{10FFFF}`, `\Q\x{100}\E`, `\\x{20}`, `é+`,
 		`\pL`, `\p{Greek}`, `\p{greek}`, `\p{LC}`, `\p{ASCII}`, `\p{^Lu}`, `\p{Any}`, `\p{Garay}`,
 	} {
-		if passes, taken := mesh.CheckRegex(re) == nil, accepts(t, binary, re); passes != taken {
+		if passes, taken := regex.Check(re) == nil, accepts(t, binary, re); passes != taken {
 			t.Errorf("%s: passes the check: %t, is taken by Envoy: %t", re, passes, taken)
 		}
 	}

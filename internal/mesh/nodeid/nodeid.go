@@ -1,23 +1,28 @@
-package mesh
+// Package nodeid reads what an Envoy says of itself when it connects: its node id, and the metadata that istio-proxy puts beside it.
+//
+// All of it comes from outside: it is bounded, and an error says what is wrong. What the proxy can prove is not decided here, but in
+// app/proof. The package must not know messages of xDS, streams or tables. Start at Parse.
+package nodeid
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/internal/mesh"
 )
 
-// ErrNode is wrapped by every error of ParseNode: the node's data does not describe a proxy that can be served.
+// ErrNode is wrapped by every error of Parse: the node's data does not describe a proxy that can be served.
 var ErrNode = errors.New("bad node")
 
 // Node is an Envoy's description of itself in its first request (xDS: envoy.config.core.v3.Node), free of any message type.
 type Node struct {
 	ID       string         // "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
 	Metadata map[string]any // Istio's node metadata as JSON decodes it: strings, bools, float64, []any, map[string]any
-	Locality Locality       // of the node itself; the zero value if it has none
+	Locality mesh.Locality  // of the node itself; the zero value if it has none
 }
 
 // Limits for a node, because it comes from outside. Lengths are in bytes.
@@ -31,30 +36,30 @@ const (
 	maxNamespace  = 253
 )
 
-// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy. The id part ends in ".<namespace>", and the
+// Parse reads the node id type~ip~id~domain and Istio's node metadata into a Proxy. The id part ends in ".<namespace>", and the
 // metadata's NAMESPACE is the same, or only one of the two is set. Metadata of the wrong type is ignored, because a newer agent may use
 // another type. Data without which the proxy cannot be served, and data over the limits, is an error; every error wraps ErrNode.
-func ParseNode(n Node) (Proxy, error) {
+func Parse(n Node) (mesh.Proxy, error) {
 	if err := checkNode(n); err != nil {
-		return Proxy{}, err
+		return mesh.Proxy{}, err
 	}
 	parts := strings.Split(n.ID, "~")
 	if len(parts) != 4 {
-		return Proxy{}, fmt.Errorf("%w: id %q has %d parts between '~', want type~ip~id~domain", ErrNode, n.ID, len(parts))
+		return mesh.Proxy{}, fmt.Errorf("%w: id %q has %d parts between '~', want type~ip~id~domain", ErrNode, n.ID, len(parts))
 	}
-	p := Proxy{ID: ProxyID(n.ID), DNSDomain: parts[3]}
+	p := mesh.Proxy{ID: mesh.ProxyID(n.ID), DNSDomain: parts[3]}
 	var err error
 	if p.Type, err = parseProxyType(parts[0]); err != nil {
-		return Proxy{}, err
+		return mesh.Proxy{}, err
 	}
 	if p.IP, err = parseNodeIP(parts[1], n.Metadata); err != nil {
-		return Proxy{}, err
+		return mesh.Proxy{}, err
 	}
 	if p.Name, p.Namespace, err = splitNodeName(parts[2], text(n.Metadata, "NAMESPACE")); err != nil {
-		return Proxy{}, err
+		return mesh.Proxy{}, err
 	}
-	if err := p.describe(n); err != nil {
-		return Proxy{}, err
+	if err := describe(&p, n); err != nil {
+		return mesh.Proxy{}, err
 	}
 	return p, nil
 }
@@ -115,7 +120,7 @@ func checkLabels(md map[string]any) error {
 }
 
 // describe fills in what metadata says beyond the id.
-func (p *Proxy) describe(n Node) error {
+func describe(p *mesh.Proxy, n Node) error {
 	md := n.Metadata
 	p.IPs = allAddresses(p.IP, text(md, "INSTANCE_IPS"))
 	p.Labels = nodeLabels(md)
@@ -137,30 +142,23 @@ func (p *Proxy) describe(n Node) error {
 		p.Idle = d
 	}
 	p.Workload = text(md, "WORKLOAD_ENTRY")
-	p.Discovers = flag(md, SelfDiscovery)
+	p.Discovers = flag(md, mesh.SelfDiscovery)
 	p.Mutual = text(md, "FAIRWAY_IDENTITY") != "none"
 	p.Modules = text(md, "FAIRWAY_EXTENSIONS") == "agent"
-	p.Metadata = MakeMetadata(md)
-	if p.Locality == (Locality{}) {
+	p.Metadata = mesh.MakeMetadata(md)
+	if p.Locality == (mesh.Locality{}) {
 		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform has no locality; it has '.' instead of '/'
-		p.Locality = ParseLocality(strings.ReplaceAll(label, ".", "/"))
+		p.Locality = mesh.ParseLocality(strings.ReplaceAll(label, ".", "/"))
 	}
 	return nil
 }
 
-// ParseLocality reads "region/zone/subzone". Parts at the end may be missing.
-func ParseLocality(s string) Locality {
-	region, rest, _ := strings.Cut(s, "/")
-	zone, sub, _ := strings.Cut(rest, "/")
-	return Locality{Region: region, Zone: zone, SubZone: sub}
-}
-
-func parseProxyType(s string) (ProxyType, error) {
+func parseProxyType(s string) (mesh.ProxyType, error) {
 	switch s {
 	case "sidecar":
-		return Sidecar, nil
+		return mesh.Sidecar, nil
 	case "router":
-		return Router, nil
+		return mesh.Router, nil
 	}
 	return 0, fmt.Errorf("%w: type %q is neither sidecar nor router", ErrNode, s)
 }
@@ -172,7 +170,7 @@ func parseNodeIP(s string, md map[string]any) (string, error) {
 	}
 	addr, err := netip.ParseAddr(strings.TrimSpace(s))
 	if err != nil {
-		return "", fmt.Errorf("%w: address %q is no IP address", ErrNode, s)
+		return "", fmt.Errorf("%w: address %q is not an IP address", ErrNode, s)
 	}
 	return addr.String(), nil
 }
@@ -197,7 +195,8 @@ func splitNodeName(id, said string) (name, namespace string, err error) {
 			said,
 		)
 	case len(namespace) > maxNamespace || strings.ContainsFunc(namespace, notOfName):
-		return "", "", fmt.Errorf("%w: %q is no namespace: want letters, digits, '-' and '_', at most %d", ErrNode, namespace, maxNamespace)
+		return "", "", fmt.Errorf("%w: %q is not a namespace: want at most %d letters, digits, '-' and '_'",
+			ErrNode, namespace, maxNamespace)
 	}
 	return name, namespace, nil
 }
@@ -218,7 +217,7 @@ func allAddresses(first, list string) string {
 	return strings.Join(all, ",")
 }
 
-func nodeLabels(md map[string]any) Labels {
+func nodeLabels(md map[string]any) mesh.Labels {
 	raw, _ := md["LABELS"].(map[string]any)
 	labels := make(map[string]string, len(raw))
 	for k, v := range raw {
@@ -226,17 +225,17 @@ func nodeLabels(md map[string]any) Labels {
 			labels[k] = s
 		}
 	}
-	return MakeLabels(labels)
+	return mesh.MakeLabels(labels)
 }
 
-func parseInterception(s string) Interception {
+func parseInterception(s string) mesh.Interception {
 	switch s {
 	case "TPROXY":
-		return TProxy
+		return mesh.TProxy
 	case "NONE":
-		return None
+		return mesh.None
 	}
-	return Redirect
+	return mesh.Redirect
 }
 
 func text(md map[string]any, key string) string {
@@ -251,25 +250,4 @@ func flag(md map[string]any, key string) bool {
 	}
 	b, _ := strconv.ParseBool(text(md, key))
 	return b
-}
-
-// mostTracing is the longest tracing configuration of a proxy, in bytes.
-const mostTracing = 4 << 10
-
-// Configure has the proxy be as its ProxyConfig says, in its JSON form. An error names the field.
-func (p *Proxy) Configure(proxyConfig map[string]any) (err error) {
-	p.Configured = true
-	if p.HTTP, err = ReadHTTPSettings(proxyConfig); err != nil {
-		return err
-	}
-	said, ok := proxyConfig["tracing"].(map[string]any)
-	if !ok || len(said) == 0 {
-		return nil
-	}
-	text, err := json.Marshal(said) // of equal words equal texts: keys are sorted
-	if err != nil || len(text) > mostTracing {
-		return &FieldError{Field: "tracing", Want: fmt.Sprintf("at most %d bytes of JSON", mostTracing)}
-	}
-	p.Tracing = string(text)
-	return nil
 }

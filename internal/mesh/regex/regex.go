@@ -1,4 +1,9 @@
-package mesh
+// Package regex checks the regular expressions that users write, as Envoy's engine (RE2, on bytes) reads them. Envoy refuses a whole
+// resource for one that it cannot compile.
+//
+// Every field that reaches Envoy as a regular expression is checked here, when it is read and again when its message is built. The package
+// must not know the fields, nor how a mistake is reported.
+package regex
 
 import (
 	"fmt"
@@ -13,9 +18,9 @@ import (
 // maxProgram is the size of the largest program that proxies run: runtime key re2.max_program_size.error_level of their bootstrap.
 const maxProgram = 32768
 
-// CheckRegex returns the reason why Envoy would refuse a regular expression, or nil if Envoy accepts it. Go's syntax is RE2's, except for
-// the differences that are checked here. Every field that reaches Envoy as a regular expression is checked by it.
-func CheckRegex(re string) error {
+// Check returns the reason why Envoy would refuse a regular expression, or nil if Envoy accepts it. Go's syntax is RE2's, except for
+// the differences that are checked here.
+func Check(re string) error {
 	// (?<name>…) came to Go before it came to the RE2 that Envoy is built with.
 	if strings.Contains(re, "(?<") {
 		return fmt.Errorf("unsupported group %q", "(?<")
@@ -68,7 +73,7 @@ func checkEscapes(re string) error {
 	}
 }
 
-// categories are the Unicode classes of RE2 that are no scripts.
+// categories are the Unicode classes of RE2 that are not scripts.
 var categories = strings.Fields("Any C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs")
 
 // youngScripts are scripts that came with Unicode 16 and later, which the RE2 of an Envoy may not know.

@@ -1,17 +1,17 @@
-package table
+package cells
 
 import "slices"
 
-// with returns the tree with an item's value set for its key. Nodes made in the given turn are written in place,
+// With returns the tree with an item's value set for its key. Nodes made in the given turn are written in place,
 // because no reader has them before the turn is over.
-func with(t *tree, turn uint64, it item, source *core) *tree {
+func With(t *Tree, turn uint64, it Item, source *Table) *Tree {
 	t = t.edit(turn, source)
 	if t.root == nil {
 		t.root = &branch{turn: turn}
 	}
 	root, right, added := t.withBelow(t.root, it)
 	if right != nil {
-		root = &branch{turn: turn, items: []item{root.bound(), right.bound()}, kids: []*branch{root, right}}
+		root = &branch{turn: turn, items: []Item{root.bound(), right.bound()}, kids: []*branch{root, right}}
 	}
 	t.root = root
 	if added {
@@ -20,8 +20,8 @@ func with(t *tree, turn uint64, it item, source *core) *tree {
 	return t
 }
 
-// without returns the tree without the key of a cell, which may not be in it.
-func without(t *tree, turn uint64, key *cell) *tree {
+// Without returns the tree without the key of a cell, which may not be in it.
+func Without(t *Tree, turn uint64, key *Cell) *Tree {
 	if !t.has(key) {
 		return t
 	}
@@ -37,14 +37,14 @@ func without(t *tree, turn uint64, key *cell) *tree {
 }
 
 // edit returns a tree that the turn may write to.
-func (t *tree) edit(turn uint64, source *core) *tree {
+func (t *Tree) edit(turn uint64, source *Table) *Tree {
 	switch {
 	case t == nil:
-		return &tree{source: source, turn: turn}
+		return &Tree{source: source, turn: turn}
 	case t.turn == turn:
 		return t
 	}
-	return &tree{source: t.source, root: t.root, len: t.len, turn: turn}
+	return &Tree{source: t.source, root: t.root, len: t.len, turn: turn}
 }
 
 // edit returns a node that the turn may write to, with room for one item more.
@@ -52,7 +52,7 @@ func (b *branch) edit(turn uint64) *branch {
 	if b.turn == turn {
 		return b
 	}
-	c := &branch{turn: turn, items: append(make([]item, 0, len(b.items)+1), b.items...)}
+	c := &branch{turn: turn, items: append(make([]Item, 0, len(b.items)+1), b.items...)}
 	if b.kids != nil {
 		c.kids = append(make([]*branch, 0, len(b.kids)+1), b.kids...)
 	}
@@ -60,14 +60,14 @@ func (b *branch) edit(turn uint64) *branch {
 }
 
 // bound is a lower bound of the node's keys, to be held beside it.
-func (b *branch) bound() item { return item{key: b.items[0].key} }
+func (b *branch) bound() Item { return Item{Key: b.items[0].Key} }
 
 // search finds the key of a cell among the items of a node, or its place.
-func (t *tree) search(b *branch, key *cell) (int, bool) {
-	return slices.BinarySearchFunc(b.items, key, func(it item, key *cell) int { return t.source.keys.compare(it.key, key) })
+func (t *Tree) search(b *branch, key *Cell) (int, bool) {
+	return slices.BinarySearchFunc(b.items, key, func(it Item, key *Cell) int { return t.source.Keys.Compare(it.Key, key) })
 }
 
-func (t *tree) has(key *cell) bool {
+func (t *Tree) has(key *Cell) bool {
 	if t == nil {
 		return false
 	}
@@ -80,22 +80,22 @@ func (t *tree) has(key *cell) bool {
 }
 
 // withBelow puts an item below b. The node may split: then right is the second half.
-func (t *tree) withBelow(b *branch, it item) (left, right *branch, added bool) {
+func (t *Tree) withBelow(b *branch, it Item) (left, right *branch, added bool) {
 	b = b.edit(t.turn)
 	if b.kids == nil {
-		at, found := t.search(b, it.key)
+		at, found := t.search(b, it.Key)
 		if found {
 			b.items[at] = it
 			return b, nil, false
 		}
 		if n := len(b.items); n == cap(b.items) { // no room is kept that a leaf can never use
-			b.items = append(make([]item, 0, min(max(2*n, 1), maxItems+1)), b.items...)
+			b.items = append(make([]Item, 0, min(max(2*n, 1), maxItems+1)), b.items...)
 		}
 		b.items = slices.Insert(b.items, at, it)
 		left, right = b.split(at)
 		return left, right, true
 	}
-	at := kid(t.search(b, it.key))
+	at := kid(t.search(b, it.Key))
 	left, next, added := t.withBelow(b.kids[at], it)
 	b.kids[at] = left
 	b.items[at] = left.bound()
@@ -130,7 +130,7 @@ func (b *branch) split(grown int) (left, right *branch) {
 }
 
 // withoutBelow removes a key that is below b. The node may be left without items.
-func (t *tree) withoutBelow(b *branch, key *cell) *branch {
+func (t *Tree) withoutBelow(b *branch, key *Cell) *branch {
 	b = b.edit(t.turn)
 	if b.kids == nil {
 		at, _ := t.search(b, key)
@@ -156,7 +156,7 @@ func (b *branch) remove(at int) {
 }
 
 // merge joins the child at a place with the one after it, if they fit in one.
-func (t *tree) merge(b *branch, at int) bool {
+func (t *Tree) merge(b *branch, at int) bool {
 	if at+1 >= len(b.kids) || len(b.kids[at].items)+len(b.kids[at+1].items) > maxItems {
 		return false
 	}
