@@ -3,6 +3,8 @@ package inject
 import (
 	"encoding/json"
 	"errors"
+	"fairway/internal/inject/edit"
+	"fairway/internal/inject/form"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,15 +20,15 @@ type build struct {
 
 // lay merges a template's result over the pod, by the rules of a strategic merge patch.
 func (b *build) lay(over map[string]any) error {
-	spec := fields(over, "spec")
-	if proxy := named(list(spec, "containers"), ProxyContainer); proxy != nil &&
-		named(list(fields(b.tree, "spec"), "initContainers"), ProxyContainer) != nil {
+	spec := edit.Fields(over, "spec")
+	if proxy := edit.Named(edit.List(spec, "containers"), ProxyContainer); proxy != nil &&
+		edit.Named(edit.List(edit.Fields(b.tree, "spec"), "initContainers"), ProxyContainer) != nil {
 		// A template that was written for ordinary sidecars means the proxy, even if that is a native sidecar.
-		setList(spec, "containers", without(list(spec, "containers"), ProxyContainer))
-		spec["initContainers"] = append(list(spec, "initContainers"), proxy)
+		edit.SetList(spec, "containers", edit.Without(edit.List(spec, "containers"), ProxyContainer))
+		spec["initContainers"] = append(edit.List(spec, "initContainers"), proxy)
 	}
 	b.keep(spec)
-	if len(fields(over, "metadata")) == 0 {
+	if len(edit.Fields(over, "metadata")) == 0 {
 		delete(over, "metadata")
 	}
 	return b.merge(over)
@@ -34,7 +36,7 @@ func (b *build) lay(over map[string]any) error {
 
 // merge merges a part of a pod over the pod.
 func (b *build) merge(over map[string]any) error {
-	settle(b.tree, over)
+	edit.Settle(b.tree, over)
 	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
 	if err == nil {
 		b.tree = merged
@@ -44,23 +46,23 @@ func (b *build) merge(over map[string]any) error {
 
 // keep records which of the user's containers a template names, and removes the user's proxy if the template's is in the other list.
 func (b *build) keep(spec map[string]any) {
-	for _, kind := range containerLists() {
-		for _, item := range list(spec, kind) {
+	for _, kind := range edit.ContainerLists() {
+		for _, item := range edit.List(spec, kind) {
 			c, _ := item.(map[string]any)
-			name := text(c, "name")
+			name := edit.Text(c, "name")
 			if name == "" {
 				continue
 			}
-			if own := named(list(fields(b.original, "spec"), kind), name); own != nil {
+			if own := edit.Named(edit.List(edit.Fields(b.original, "spec"), kind), name); own != nil {
 				noted(&b.own, kind, own)
 				b.forgetImage(kind, name)
 				continue
 			}
 			// The user's proxy is in containers, but the template's is a native sidecar: the user's fields apply to the native sidecar.
-			if own := named(list(fields(b.original, "spec"), "containers"), name); own != nil && name == ProxyContainer {
+			if own := edit.Named(edit.List(edit.Fields(b.original, "spec"), "containers"), name); own != nil && name == ProxyContainer {
 				noted(&b.own, "containers", own)
-				now := fields(b.tree, "spec")
-				setList(now, "containers", without(list(now, "containers"), name))
+				now := edit.Fields(b.tree, "spec")
+				edit.SetList(now, "containers", edit.Without(edit.List(now, "containers"), name))
 			}
 		}
 	}
@@ -71,8 +73,8 @@ func noted(o *overrides, kind string, c map[string]any) {
 	if kind == "initContainers" {
 		to = &o.InitContainers
 	}
-	if named(*to, text(c, "name")) == nil {
-		*to = append(*to, clone(c))
+	if edit.Named(*to, edit.Text(c, "name")) == nil {
+		*to = append(*to, edit.Clone(c))
 	}
 }
 
@@ -80,7 +82,7 @@ func noted(o *overrides, kind string, c map[string]any) {
 const imageOfTemplate = "auto"
 
 func (b *build) forgetImage(kind, name string) {
-	if c := named(list(fields(b.tree, "spec"), kind), name); text(c, "image") == imageOfTemplate {
+	if c := edit.Named(edit.List(edit.Fields(b.tree, "spec"), kind), name); edit.Text(c, "image") == imageOfTemplate {
 		delete(c, "image")
 	}
 }
@@ -88,9 +90,9 @@ func (b *build) forgetImage(kind, name string) {
 // reapply merges the user's own containers over the templates' changes: a field that the user sets wins.
 func (b *build) reapply() error {
 	spec, own := map[string]any{}, []placedContainer{}
-	now := map[string]byName{}
-	for _, kind := range containerLists() {
-		now[kind] = places(list(fields(b.tree, "spec"), kind))
+	now := map[string]edit.ByName{}
+	for _, kind := range edit.ContainerLists() {
+		now[kind] = edit.Places(edit.List(edit.Fields(b.tree, "spec"), kind))
 	}
 	for _, of := range []struct {
 		kind string
@@ -101,15 +103,15 @@ func (b *build) reapply() error {
 			if err != nil {
 				return err
 			}
-			if text(c, "image") == imageOfTemplate {
+			if edit.Text(c, "image") == imageOfTemplate {
 				delete(c, "image")
 			}
 			to := of.kind
-			if now[of.kind].at(text(c, "name")) < 0 {
+			if now[of.kind].At(edit.Text(c, "name")) < 0 {
 				to = "initContainers"
 			}
-			spec[to] = append(list(spec, to), c)
-			own = append(own, placedContainer{to, clone(c)})
+			spec[to] = append(edit.List(spec, to), c)
+			own = append(own, placedContainer{to, edit.Clone(c)})
 		}
 	}
 	if len(own) == 0 {
@@ -119,12 +121,12 @@ func (b *build) reapply() error {
 	if err := b.merge(map[string]any{"spec": spec}); err != nil {
 		return fmt.Errorf("the pod's own containers: %w", err)
 	}
-	for _, kind := range containerLists() {
-		now[kind] = places(list(fields(b.tree, "spec"), kind))
+	for _, kind := range edit.ContainerLists() {
+		now[kind] = edit.Places(edit.List(edit.Fields(b.tree, "spec"), kind))
 	}
 	for _, c := range own {
-		if at := now[c.list].at(text(c.container, "name")); at >= 0 {
-			into, _ := list(fields(b.tree, "spec"), c.list)[at].(map[string]any)
+		if at := now[c.list].At(edit.Text(c.container, "name")); at >= 0 {
+			into, _ := edit.List(edit.Fields(b.tree, "spec"), c.list)[at].(map[string]any)
 			lastOwn(into, c.container)
 		}
 	}
@@ -142,35 +144,35 @@ type placedContainer struct {
 func lastOwn(merged, own map[string]any) {
 	var names []string
 	var last []any
-	for _, item := range list(own, "env") {
+	for _, item := range edit.List(own, "env") {
 		v, _ := item.(map[string]any)
-		names = append(names, text(v, "name"))
+		names = append(names, edit.Text(v, "name"))
 		last = append(last, v)
 	}
-	setList(merged, "env", append(without(list(merged, "env"), names...), last...))
+	edit.SetList(merged, "env", append(edit.Without(edit.List(merged, "env"), names...), last...))
 }
 
 // known returns a container with only the fields that this build knows: the pod still has the others, and the merge keeps them.
 func known(container any) (map[string]any, error) {
 	var c corev1.Container
-	if err := typed(container, &c); err != nil {
+	if err := edit.Typed(container, &c); err != nil {
 		return nil, err
 	}
-	return treeOf(c)
+	return edit.TreeOf(c)
 }
 
 // order puts the injected containers in their places. With a native sidecar all of the user's containers, init containers too, start when
 // the proxy is ready. Without one no proxy runs while init containers run, so interception begins after them. Then the proxy is the last
 // container, so that tools do not take it for the application, unless the application has to wait for the proxy.
 func (b *build) order(w *wishes) {
-	spec := fields(b.tree, "spec")
-	native := named(list(spec, "initContainers"), ProxyContainer) != nil
+	spec := edit.Fields(b.tree, "spec")
+	native := edit.Named(edit.List(spec, "initContainers"), ProxyContainer) != nil
 	move := func(kind, name string, first bool) {
-		c := named(list(spec, kind), name)
+		c := edit.Named(edit.List(spec, kind), name)
 		if c == nil {
 			return
 		}
-		rest := without(list(spec, kind), name)
+		rest := edit.Without(edit.List(spec, kind), name)
 		if first {
 			spec[kind] = append([]any{c}, rest...)
 			return
@@ -187,9 +189,9 @@ func (b *build) addVariable(name, value string) {
 	if value == "" {
 		return
 	}
-	for _, kind := range containerLists() {
-		if proxy := named(list(fields(b.tree, "spec"), kind), ProxyContainer); proxy != nil {
-			env := without(list(proxy, "env"), name)
+	for _, kind := range edit.ContainerLists() {
+		if proxy := edit.Named(edit.List(edit.Fields(b.tree, "spec"), kind), ProxyContainer); proxy != nil {
+			env := edit.Without(edit.List(proxy, "env"), name)
 			proxy["env"] = append(env, map[string]any{"name": name, "value": literal(value)})
 		}
 	}
@@ -201,15 +203,15 @@ func (b *build) addVolumes(w *wishes) error {
 		return nil
 	}
 	spec := map[string]any{}
-	setList(spec, "volumes", w.volumes)
-	for _, kind := range containerLists() {
-		if named(list(fields(b.tree, "spec"), kind), ProxyContainer) != nil && len(w.mounts) > 0 {
+	edit.SetList(spec, "volumes", w.volumes)
+	for _, kind := range edit.ContainerLists() {
+		if edit.Named(edit.List(edit.Fields(b.tree, "spec"), kind), ProxyContainer) != nil && len(w.mounts) > 0 {
 			spec[kind] = []any{map[string]any{"name": ProxyContainer, "volumeMounts": w.mounts}}
 		}
 	}
 	over := map[string]any{"spec": spec}
 	var pod corev1.Pod
-	if err := typed(over, &pod); err != nil {
+	if err := edit.Typed(over, &pod); err != nil {
 		return fmt.Errorf("annotations of the user's volumes: %w", err)
 	}
 	if err := b.merge(over); err != nil {
@@ -221,7 +223,7 @@ func (b *build) addVolumes(w *wishes) error {
 // rewrite points the probes of the user's containers at the agent.
 func (b *build) rewrite(port int) (warnings []string, err error) {
 	r := rewriting{port: port, probers: map[string]prober{}}
-	r.pod(fields(b.tree, "spec"))
+	r.pod(edit.Fields(b.tree, "spec"))
 	if len(r.probers) == 0 {
 		return r.warnings, nil
 	}
@@ -233,17 +235,17 @@ func (b *build) rewrite(port int) (warnings []string, err error) {
 // check refuses what no API server would take.
 func (b *build) check() error {
 	var errs []error
-	for _, kind := range containerLists() {
-		for _, item := range list(fields(b.tree, "spec"), kind) {
+	for _, kind := range edit.ContainerLists() {
+		for _, item := range edit.List(edit.Fields(b.tree, "spec"), kind) {
 			c, _ := item.(map[string]any)
-			switch text(c, "image") {
+			switch edit.Text(c, "image") {
 			case "":
-				errs = append(errs, fmt.Errorf("container %s has no image after the injection", quoted(text(c, "name"))))
+				errs = append(errs, fmt.Errorf("container %s has no image after the injection", form.Quoted(edit.Text(c, "name"))))
 			case imageOfTemplate:
 				errs = append(errs, fmt.Errorf(
 					"container %s asks for a template's image (auto), but no template names it: is it called %s, and does "+
 						"annotation inject.istio.io/templates name the right one?",
-					quoted(text(c, "name")), ProxyContainer))
+					form.Quoted(edit.Text(c, "name")), ProxyContainer))
 			}
 		}
 	}

@@ -1,17 +1,15 @@
 package inject
 
 import (
+	"fairway/internal/inject/form"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"istio.io/api/annotation"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"fairway/internal/printable"
 )
 
 // Verdict reports whether a pod gets a proxy, and why.
@@ -22,9 +20,6 @@ type Verdict struct {
 
 func yes(format string, args ...any) Verdict { return Verdict{true, fmt.Sprintf(format, args...)} }
 func no(format string, args ...any) Verdict  { return Verdict{false, fmt.Sprintf(format, args...)} }
-
-// quoted quotes a stranger's text, printable and short.
-func quoted(s string) string { return strconv.Quote(printable.Text(s, printable.Short)) }
 
 // clusterNamespaces are Kubernetes' own namespaces: the cluster needs their pods before it has a mesh.
 func clusterNamespaces() []string {
@@ -59,10 +54,10 @@ func parseWord(value string, there bool) word {
 func podWord(pod *corev1.Pod) (word, string) {
 	value, there := pod.Labels[injectLabel()]
 	if w := parseWord(value, there); w != silent {
-		return w, fmt.Sprintf("the pod's label %s=%s", injectLabel(), quoted(value))
+		return w, fmt.Sprintf("the pod's label %s=%s", injectLabel(), form.Quoted(value))
 	}
 	value, there = pod.Annotations[annotation.SidecarInject.Name]
-	return parseWord(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, quoted(value))
+	return parseWord(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, form.Quoted(value))
 }
 
 // ClusterNamespace reports whether a namespace is Kubernetes' own: none of its pods is injected.
@@ -121,13 +116,13 @@ func (i *Injector) namespaceAsks(pod *corev1.Pod, namespace map[string]string, o
 	case said && injection == "disabled":
 		return no("the namespace's label %s=disabled refuses it", NamespaceLabel)
 	case said && injection != "enabled":
-		return no("the namespace's label %s=%s is neither enabled nor disabled", NamespaceLabel, quoted(injection))
+		return no("the namespace's label %s=%s is neither enabled nor disabled", NamespaceLabel, form.Quoted(injection))
 	case said:
 		return i.ours(defaultRevision, "the namespace's label "+NamespaceLabel+"=enabled")
 	case ofNamespace != "":
-		return i.ours(ofNamespace, "the namespace's label "+revisionLabel()+"="+quoted(ofNamespace))
+		return i.ours(ofNamespace, "the namespace's label "+revisionLabel()+"="+form.Quoted(ofNamespace))
 	case ofPod != "":
-		return i.ours(ofPod, "the pod's label "+revisionLabel()+"="+quoted(ofPod))
+		return i.ours(ofPod, "the pod's label "+revisionLabel()+"="+form.Quoted(ofPod))
 	case own == wants:
 		return i.ours(defaultRevision, where)
 	case i.values.Webhook.EnableNamespacesByDefault:
@@ -141,7 +136,7 @@ func (i *Injector) ours(revision, where string) Verdict {
 	if i.serves(revision) {
 		return yes("%s asks for it", where)
 	}
-	return no("%s asks revision %s for it, and this is %s", where, quoted(revision), quoted(i.settings.Revision))
+	return no("%s asks revision %s for it, and this is %s", where, form.Quoted(revision), form.Quoted(i.settings.Revision))
 }
 
 // policy decides about a pod that has neither label nor annotation: the selectors of the configuration override its policy.
@@ -149,12 +144,12 @@ func (i *Injector) policy(pod *corev1.Pod, asked Verdict) Verdict {
 	set := labels.Set(pod.Labels)
 	for _, s := range i.never {
 		if s.Matches(set) {
-			return no("neverInjectSelector %s matches the pod", quoted(s.String()))
+			return no("neverInjectSelector %s matches the pod", form.Quoted(s.String()))
 		}
 	}
 	for _, s := range i.always {
 		if s.Matches(set) {
-			return yes("alwaysInjectSelector %s matches the pod", quoted(s.String()))
+			return yes("alwaysInjectSelector %s matches the pod", form.Quoted(s.String()))
 		}
 	}
 	if i.config.Policy == policyDisabled {

@@ -9,12 +9,13 @@
 //	bound → decide → take back what an earlier injection made → wishes (annotations) → templates, merged → order → probes → record
 //
 // A pod is always a tree of maps and lists. It is only converted to Go types to read it, so that fields that this build's Kubernetes types
-// do not know stay unchanged. Patch returns the change as a JSON patch.
+// do not know stay unchanged. edit.Patch returns the change as a JSON patch.
 //
 // Strangers write pods and namespaces. If a pod cannot be injected as it asks, the error names the annotation or the field and the right
 // value; a pod is never injected in part.
 //
-// Below it, language parses templates: its functions, and the methods that they may call.
+// Rooms below it: edit reads and changes pods as trees, and makes JSON patches; form checks the words that users write; values are those of
+// the chart; language parses templates: its functions, and the methods that they may call.
 //
 // The package is pure: it reads no file, no clock and no API server. It must not know its caller (the webhook, or the command line), nor
 // where its settings come from.

@@ -19,6 +19,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/golden"
 	"fairway/internal/inject"
+	"fairway/internal/inject/edit"
 )
 
 // around is a golden's file settings.yaml. Show names the parts of the pod that the golden shows, each by the list of names from the top;
@@ -190,7 +191,7 @@ func TestAgainChangesNothing(t *testing.T) {
 		if diff := gocmp.Diff(first.Pod, again.Pod); diff != "" {
 			t.Errorf("(-first +again):\n%s", diff)
 		}
-		if ops := inject.Patch(first.Pod, again.Pod); len(ops) != 0 {
+		if ops := edit.Patch(first.Pod, again.Pod); len(ops) != 0 {
 			t.Errorf("the patch is not empty: %v", ops)
 		}
 	})
@@ -229,7 +230,7 @@ func TestNewerVersion(t *testing.T) {
 // TestPatchMakesTheResult: an API server that applies the patch gets the result.
 func TestPatchMakesTheResult(t *testing.T) {
 	injected(t, func(t *testing.T, g injection, result inject.Result) {
-		got := patched(t, g.request.Pod, inject.Patch(g.request.Pod, result.Pod))
+		got := patched(t, g.request.Pod, edit.Patch(g.request.Pod, result.Pod))
 		want := map[string]any{}
 		roundTrip(t, result.Pod, &want)
 		if diff := gocmp.Diff(want, got); diff != "" {
@@ -238,7 +239,7 @@ func TestPatchMakesTheResult(t *testing.T) {
 	})
 }
 
-func patched(t testing.TB, pod map[string]any, ops []inject.Operation) map[string]any {
+func patched(t testing.TB, pod map[string]any, ops []edit.Operation) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(ops)
 	if err != nil {

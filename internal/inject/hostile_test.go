@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/inject"
+	"fairway/internal/inject/edit"
 	"fairway/test/rig"
 )
 
@@ -175,7 +176,7 @@ func TestLargestPods(t *testing.T) {
 			took := rig.CPU(t, func() {
 				var result inject.Result
 				if result, err = injector.Inject(inject.Request{Pod: one.pod, Namespace: "shop"}); result.Inject {
-					inject.Patch(one.pod, result.Pod)
+					edit.Patch(one.pod, result.Pod)
 				}
 			})
 			if took > 5*time.Second { // the race detector makes it ten times as long; work that grows with the square takes minutes
@@ -238,7 +239,7 @@ defaultTemplates: [sidecar, extra]`))
 		}
 		want := map[string]any{}
 		roundTrip(t, first.Pod, &want)
-		if got := patched(t, pod, inject.Patch(pod, first.Pod)); !reflect.DeepEqual(got, want) {
+		if got := patched(t, pod, edit.Patch(pod, first.Pod)); !reflect.DeepEqual(got, want) {
 			t.Fatalf("patched:\n%v\nwant\n%v", got, want)
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"fairway/internal/config/document"
+	"fairway/internal/inject/edit"
+	"fairway/internal/inject/form"
 )
 
 // Request is one pod, with its namespace, owner, cluster and settings.
@@ -53,8 +55,8 @@ func (i *Injector) Inject(r Request) (Result, error) {
 		return Result{}, errors.New(bad.Message)
 	}
 	var pod corev1.Pod
-	if err := typed(tree, &pod); err != nil {
-		return Result{}, fmt.Errorf("this is not a pod: %s", strings.TrimPrefix(err.Error(), "json: "))
+	if err := edit.Typed(tree, &pod); err != nil {
+		return Result{}, fmt.Errorf("this is no pod: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if err := boundedPod(&pod); err != nil {
 		return Result{}, err
@@ -67,7 +69,7 @@ func (i *Injector) Inject(r Request) (Result, error) {
 		return Result{}, err
 	}
 	pod = corev1.Pod{}
-	if err := typed(tree, &pod); err != nil {
+	if err := edit.Typed(tree, &pod); err != nil {
 		return Result{}, refused("annotation "+annotation.ProxyOverrides.Name, "%w", err)
 	}
 	if err := boundedPod(&pod); err != nil {
@@ -77,7 +79,7 @@ func (i *Injector) Inject(r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	b := &build{original: tree, tree: clone(tree)}
+	b := &build{original: tree, tree: edit.Clone(tree)}
 	owner := r.Owner
 	if owner == (Owner{}) {
 		owner = ownerOf(&pod)
@@ -104,7 +106,7 @@ func (i *Injector) build(b *build, s surroundings) (warnings []string, err error
 			err = b.lay(over)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("template %s: %w", quoted(name), err)
+			return nil, fmt.Errorf("template %s: %w", form.Quoted(name), err)
 		}
 	}
 	if err := b.addVolumes(s.wish); err != nil {
@@ -114,9 +116,9 @@ func (i *Injector) build(b *build, s surroundings) (warnings []string, err error
 		return nil, err
 	}
 	b.order(s.wish)
-	grown(b.tree, "metadata", "annotations")[annotation.IoIstioRev.Name] = i.settings.Revision
+	edit.Grown(b.tree, "metadata", "annotations")[annotation.IoIstioRev.Name] = i.settings.Revision
 	if s.wish.mergeMetrics {
-		own, err := mergeMetrics(grown(b.tree, "metadata", "annotations"), s.wish.statusPort)
+		own, err := mergeMetrics(edit.Grown(b.tree, "metadata", "annotations"), s.wish.statusPort)
 		if err != nil {
 			return nil, err
 		}
@@ -171,4 +173,9 @@ func boundedPod(pod *corev1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// refused returns an error for the author of a pod.
+func refused(where, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...))
 }

@@ -2,6 +2,7 @@ package inject
 
 import (
 	"cmp"
+	"fairway/internal/inject/values"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,11 +37,11 @@ func (s surroundings) interception() corev1.Container {
 	init := s.values.Global.ProxyInit
 	resources := init.Resources
 	if len(resources.Requests)+len(resources.Limits) == 0 {
-		resources = corev1.ResourceRequirements{Requests: quantities("10m", "16Mi"), Limits: quantities("2", "256Mi")}
+		resources = corev1.ResourceRequirements{Requests: values.Quantities("10m", "16Mi"), Limits: values.Quantities("2", "256Mi")}
 	}
 	image := s.wish.image
 	if init.Image != "" {
-		image = s.values.image(init.Image, s.values.Global.Variant)
+		image = s.values.Image(init.Image, s.values.Global.Variant)
 	}
 	return corev1.Container{
 		Name:            initContainer,

@@ -2,6 +2,7 @@ package inject
 
 import (
 	"encoding/json"
+	"fairway/internal/inject/edit"
 	"strconv"
 )
 
@@ -20,8 +21,8 @@ func mergeMetrics(annotations map[string]any, port int) (string, error) {
 	if said {
 		if own, err = json.Marshal(map[string]string{
 			"scrape": scraped,
-			"port":   text(annotations, prometheusPort),
-			"path":   text(annotations, prometheusPath),
+			"port":   edit.Text(annotations, prometheusPort),
+			"path":   edit.Text(annotations, prometheusPath),
 		}); err != nil {
 			return "", err
 		}

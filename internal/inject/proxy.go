@@ -2,6 +2,7 @@ package inject
 
 import (
 	"cmp"
+	"fairway/internal/inject/values"
 	"fmt"
 	"maps"
 	"path"
@@ -19,7 +20,7 @@ type surroundings struct {
 	pod    *corev1.Pod // as the user wrote it
 	wish   *wishes
 	owner  Owner
-	values *values
+	values *values.Values
 	system string
 	mesh   *meshconfig.MeshConfig
 	tree   map[string]any // the pod

@@ -21,6 +21,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/config/document"
+	"fairway/internal/inject/form"
 	"fairway/internal/printable"
 )
 
@@ -128,8 +129,8 @@ func protoWords(err error) string {
 
 func hostPort(value string) error {
 	host, port, err := net.SplitHostPort(value)
-	if err != nil || host == "" || number(1, 65535)(port) != nil {
-		return fmt.Errorf("%s is not host:port", quoted(value))
+	if err != nil || host == "" || form.Number(1, 65535)(port) != nil {
+		return fmt.Errorf("%s is not host:port", form.Quoted(value))
 	}
 	return nil
 }
@@ -143,11 +144,11 @@ func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 	if err := hostPort(c.GetDiscoveryAddress()); err != nil {
 		errs = append(errs, fmt.Errorf("discoveryAddress: %w", err))
 	}
-	if err := number(0, 65535)(strconv.Itoa(int(c.GetStatusPort()))); err != nil {
+	if err := form.Number(0, 65535)(strconv.Itoa(int(c.GetStatusPort()))); err != nil {
 		errs = append(errs, fmt.Errorf("statusPort: %w", err))
 	}
-	if p := c.GetConfigPath(); p != "" && (plain(p) != nil || strings.ContainsAny(p, ":,") || path.Join("/", p) == "/") {
-		errs = append(errs, fmt.Errorf("configPath: %s is not a folder of the proxy's: write it as ./etc/istio/proxy", quoted(p)))
+	if p := c.GetConfigPath(); p != "" && (form.Plain(p) != nil || strings.ContainsAny(p, ":,") || path.Join("/", p) == "/") {
+		errs = append(errs, fmt.Errorf("configPath: %s is no folder of the proxy's: write it as ./etc/istio/proxy", form.Quoted(p)))
 	}
 	if len(c.GetProxyMetadata()) > mostMetadata {
 		errs = append(errs, fmt.Errorf("proxyMetadata: %d variables of at most %d", len(c.GetProxyMetadata()), mostMetadata))
@@ -155,7 +156,7 @@ func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.GetProxyMetadata())) {
 		if len(key) > 256 || !variableName.MatchString(key) {
-			errs = append(errs, fmt.Errorf("proxyMetadata: %s is not a name of a variable", quoted(key)))
+			errs = append(errs, fmt.Errorf("proxyMetadata: %s is no name of a variable", form.Quoted(key)))
 		}
 		if value := c.GetProxyMetadata()[key]; len(value) > longestMetadata {
 			errs = append(errs, fmt.Errorf("proxyMetadata: %s has %d bytes of at most %d", key, len(value), longestMetadata))

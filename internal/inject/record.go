@@ -2,6 +2,7 @@ package inject
 
 import (
 	"encoding/json"
+	"fairway/internal/inject/edit"
 	"fmt"
 
 	"istio.io/api/annotation"
@@ -31,7 +32,7 @@ type overrides struct {
 // takeBack makes a pod what it was before it was injected. A pod without a record was never injected. If a user forges a record, the pod
 // loses the parts that the record names, and still gets a proxy.
 func takeBack(pod map[string]any) error {
-	annotations := fields(pod, "metadata", "annotations")
+	annotations := edit.Fields(pod, "metadata", "annotations")
 	written, injected := annotations[statusAnnotation()].(string)
 	if !injected {
 		delete(annotations, annotation.ProxyOverrides.Name)
@@ -42,20 +43,20 @@ func takeBack(pod map[string]any) error {
 		return refused("annotation "+statusAnnotation(), "it is not a record of an injection (%w): remove it", err)
 	}
 	var own overrides
-	if text := text(annotations, annotation.ProxyOverrides.Name); text != "" {
+	if text := edit.Text(annotations, annotation.ProxyOverrides.Name); text != "" {
 		if err := json.Unmarshal([]byte(text), &own); err != nil {
 			return refused("annotation "+annotation.ProxyOverrides.Name, "it holds no containers (%w): remove it", err)
 		}
 	}
-	spec := grown(pod, "spec")
+	spec := edit.Grown(pod, "spec")
 	restoreProbes(spec)
 	takeBackContainers(spec, "containers", was.Containers, own.Containers)
 	takeBackContainers(spec, "initContainers", was.InitContainers, own.InitContainers)
-	setList(spec, "volumes", without(list(spec, "volumes"), was.Volumes...))
-	setList(spec, "imagePullSecrets", without(list(spec, "imagePullSecrets"), was.ImagePullSecrets...))
-	takeBackWords(fields(pod, "metadata"), "annotations", was.Before.Annotations)
-	takeBackWords(fields(pod, "metadata"), "labels", was.Before.Labels)
-	if annotations = fields(pod, "metadata", "annotations"); annotations != nil {
+	edit.SetList(spec, "volumes", edit.Without(edit.List(spec, "volumes"), was.Volumes...))
+	edit.SetList(spec, "imagePullSecrets", edit.Without(edit.List(spec, "imagePullSecrets"), was.ImagePullSecrets...))
+	takeBackWords(edit.Fields(pod, "metadata"), "annotations", was.Before.Annotations)
+	takeBackWords(edit.Fields(pod, "metadata"), "labels", was.Before.Labels)
+	if annotations = edit.Fields(pod, "metadata", "annotations"); annotations != nil {
 		delete(annotations, statusAnnotation())
 		delete(annotations, annotation.ProxyOverrides.Name)
 	}
@@ -64,26 +65,26 @@ func takeBack(pod map[string]any) error {
 
 // takeBackContainers removes the added containers, and restores the user's own containers that templates changed.
 func takeBackContainers(spec map[string]any, kind string, added []string, own []any) {
-	left := without(list(spec, kind), added...)
-	where := places(left)
+	left := edit.Without(edit.List(spec, kind), added...)
+	where := edit.Places(left)
 	for _, item := range own {
-		c, ok := whole(item).(map[string]any)
+		c, ok := edit.Whole(item).(map[string]any)
 		if !ok {
 			continue
 		}
-		at := where.at(text(c, "name"))
+		at := where.At(edit.Text(c, "name"))
 		if at < 0 {
-			where[text(c, "name")] = len(left)
+			where[edit.Text(c, "name")] = len(left)
 			left = append(left, c)
 			continue
 		}
 		left[at] = c
 	}
-	setList(spec, kind, left)
+	edit.SetList(spec, kind, left)
 }
 
 func takeBackWords(meta map[string]any, kind string, before map[string]*string) {
-	words := fields(meta, kind)
+	words := edit.Fields(meta, kind)
 	for name, value := range before {
 		switch {
 		case words == nil:
@@ -116,7 +117,7 @@ func (b *build) record(revision string) error {
 	if err != nil {
 		return err
 	}
-	grown(b.tree, "metadata", "annotations")[statusAnnotation()] = string(written)
+	edit.Grown(b.tree, "metadata", "annotations")[statusAnnotation()] = string(written)
 	return nil
 }
 
@@ -129,17 +130,17 @@ func (b *build) keepOverrides() error {
 	if err != nil {
 		return fmt.Errorf("note the user's own containers: %w", err)
 	}
-	grown(b.tree, "metadata", "annotations")[annotation.ProxyOverrides.Name] = string(written)
+	edit.Grown(b.tree, "metadata", "annotations")[annotation.ProxyOverrides.Name] = string(written)
 	return nil
 }
 
 // addedNames returns the names in a list of the second pod that are not in the first one's.
 func addedNames(before, after map[string]any, kind string) []string {
 	out := []string{}
-	had := places(list(fields(before, "spec"), kind))
-	for _, item := range list(fields(after, "spec"), kind) {
+	had := edit.Places(edit.List(edit.Fields(before, "spec"), kind))
+	for _, item := range edit.List(edit.Fields(after, "spec"), kind) {
 		m, _ := item.(map[string]any)
-		if name := text(m, "name"); had.at(name) < 0 {
+		if name := edit.Text(m, "name"); had.At(name) < 0 {
 			out = append(out, name)
 		}
 	}
@@ -150,7 +151,7 @@ func addedNames(before, after map[string]any, kind string) []string {
 // it.
 func changedWords(before, after map[string]any, kind string) map[string]*string {
 	out := map[string]*string{}
-	was, is := fields(before, "metadata", kind), fields(after, "metadata", kind)
+	was, is := edit.Fields(before, "metadata", kind), edit.Fields(after, "metadata", kind)
 	for name, value := range is {
 		old, there := was[name].(string)
 		switch {

@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"fairway/internal/config/document"
+	"fairway/internal/inject/form"
 	"fairway/internal/inject/language"
+	"fairway/internal/inject/values"
 )
 
 // Settings are the input of injection beside the pod.
@@ -64,7 +66,7 @@ type Injector struct {
 	settings  Settings
 	public    *meshconfig.MeshConfig // the mesh configuration as a Stranger sees it: without proxyMetadata
 	config    configuration
-	values    values
+	values    values.Values
 	raw       map[string]any // the values as written, for custom templates
 	always    []labels.Selector
 	never     []labels.Selector
@@ -74,7 +76,7 @@ type Injector struct {
 // New reads the settings. The error lists everything that is wrong with them.
 func New(s Settings) (*Injector, error) {
 	s.Revision, s.System = cmp.Or(s.Revision, defaultRevision), cmp.Or(s.System, "istio-system")
-	i := &Injector{settings: s, config: configuration{Policy: policyEnabled}, values: defaultValues(s)}
+	i := &Injector{settings: s, config: configuration{Policy: policyEnabled}, values: values.Default(s.Cluster, s.Domain)}
 	if i.settings.Mesh == nil {
 		i.settings.Mesh = &meshconfig.MeshConfig{}
 	}
@@ -92,7 +94,7 @@ func New(s Settings) (*Injector, error) {
 	if i.config.DefaultTemplates == nil {
 		i.config.DefaultTemplates = []string{sidecarTemplate}
 	}
-	return i, errors.Join(err, i.values.check(s.Values.Name), i.checkTemplates())
+	return i, errors.Join(err, i.values.Check(s.Values.Name), i.checkTemplates())
 }
 
 // configure parses the templates and selectors of the configuration.
@@ -104,7 +106,7 @@ func (i *Injector) configure() error {
 		}
 	}
 	if p := i.config.Policy; p != policyEnabled && p != policyDisabled {
-		note(fmt.Errorf("policy: %s is neither enabled nor disabled", quoted(p)))
+		note(fmt.Errorf("policy: %s is neither enabled nor disabled", form.Quoted(p)))
 	}
 	var err error
 	i.always, err = selectors("alwaysInjectSelector", i.config.AlwaysInjectSelector)

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"fairway/internal/config/document"
+	"fairway/internal/inject/edit"
+	"fairway/internal/inject/form"
 )
 
 // The built-in templates. A template of the configuration with the same name replaces one.
@@ -83,7 +85,7 @@ func (i *Injector) checkTemplates() error {
 		for _, name := range names {
 			if !i.knows(name) {
 				errs = append(errs, fmt.Errorf("%s: %s: there is no template %s; there are %s",
-					i.settings.Config.Name, field, quoted(name), i.known()))
+					i.settings.Config.Name, field, form.Quoted(name), i.known()))
 			}
 		}
 	}
@@ -106,19 +108,19 @@ func (i *Injector) laid(name string, s surroundings) (map[string]any, error) {
 		built = s.gateway
 	}
 	over := built()
-	spec, err := treeOf(over.spec)
+	spec, err := edit.TreeOf(over.spec)
 	if err != nil {
 		return nil, err
 	}
-	own := fields(s.tree, "metadata")
+	own := edit.Fields(s.tree, "metadata")
 	meta := map[string]any{}
 	for _, of := range []struct {
 		kind  string
 		words map[string]string
 	}{{"labels", over.labels}, {"annotations", over.annotations}} {
 		for key, value := range of.words {
-			if text(fields(own, of.kind), key) == "" { // the pod's own value stays
-				grown(meta, of.kind)[key] = value
+			if edit.Text(edit.Fields(own, of.kind), key) == "" { // the pod's own value stays
+				edit.Grown(meta, of.kind)[key] = value
 			}
 		}
 	}
@@ -150,12 +152,12 @@ func (i *Injector) custom(t *template.Template, s surroundings) (map[string]any,
 		case "apiVersion", "kind":
 			delete(over, field)
 		default:
-			return nil, fmt.Errorf("its output has a field %s beside metadata and spec", quoted(field))
+			return nil, fmt.Errorf("its output has a field %s beside metadata and spec", form.Quoted(field))
 		}
 	}
 	var pod corev1.Pod
-	if err := typed(over, &pod); err != nil {
-		return nil, fmt.Errorf("its output is not a part of a Pod: %w", err)
+	if err := edit.Typed(over, &pod); err != nil {
+		return nil, fmt.Errorf("its output is no part of a Pod: %w", err)
 	}
 	return over, nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fairway/internal/inject/edit"
+	"fairway/internal/inject/form"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +77,7 @@ func (n *notes) text(a annotation.Instance, otherwise string, check func(string)
 }
 
 func (n *notes) number(a annotation.Instance, otherwise int32, least, most int) int32 {
-	value, err := strconv.ParseInt(n.text(a, strconv.Itoa(int(otherwise)), number(least, most)), 10, 32)
+	value, err := strconv.ParseInt(n.text(a, strconv.Itoa(int(otherwise)), form.Number(least, most)), 10, 32)
 	if err != nil {
 		return otherwise // reported already
 	}
@@ -83,7 +85,7 @@ func (n *notes) number(a annotation.Instance, otherwise int32, least, most int) 
 }
 
 func (n *notes) yes(a annotation.Instance, otherwise bool) bool {
-	value, err := strconv.ParseBool(n.text(a, strconv.FormatBool(otherwise), truth))
+	value, err := strconv.ParseBool(n.text(a, strconv.FormatBool(otherwise), form.Truth))
 	return err == nil && value
 }
 
@@ -92,10 +94,10 @@ func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	n := &notes{of: pod.Annotations}
 	v := i.values.Global.Proxy
 	w := &wishes{
-		native:        n.yes(annotation.SidecarNativeSidecar, i.values.native()),
-		proxyLog:      n.text(annotation.SidecarLogLevel, v.LogLevel, plain),
-		componentLog:  n.text(annotation.SidecarComponentLogLevel, v.ComponentLogLevel, plain),
-		agentLog:      n.text(annotation.SidecarAgentLogLevel, i.values.Global.Logging.Level, plain),
+		native:        n.yes(annotation.SidecarNativeSidecar, i.values.Native()),
+		proxyLog:      n.text(annotation.SidecarLogLevel, v.LogLevel, form.Plain),
+		componentLog:  n.text(annotation.SidecarComponentLogLevel, v.ComponentLogLevel, form.Plain),
+		agentLog:      n.text(annotation.SidecarAgentLogLevel, i.values.Global.Logging.Level, form.Plain),
 		bootstrap:     n.text(annotation.SidecarBootstrapOverride, "", configMapName),
 		rewriteProbes: n.yes(annotation.SidecarRewriteAppHTTPProbers, i.values.Webhook.RewriteAppHTTPProbe),
 		readiness: probeTimes{
@@ -117,8 +119,8 @@ func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	w.mergeMetrics = n.yes(annotation.PrometheusMergeMetrics, merge == nil || merge.GetValue()) && w.statusPort != 0
 	w.rewriteProbes = w.rewriteProbes && w.statusPort != 0
 	variant := n.text(annotation.SidecarProxyImageType, cmp.Or(w.proxyConfig.GetImage().GetImageType(), i.values.Global.Variant), nil)
-	w.image = i.values.image(n.text(annotation.SidecarProxyImage, v.Image, plain), variant)
-	n.wrong(annotation.SidecarProxyImageType.Name, plain(cmp.Or(variant, "default")))
+	w.image = i.values.Image(n.text(annotation.SidecarProxyImage, v.Image, form.Plain), variant)
+	n.wrong(annotation.SidecarProxyImageType.Name, form.Plain(cmp.Or(variant, "default")))
 	return w, errors.Join(n.errs...)
 }
 
@@ -136,7 +138,7 @@ func rootForTransparent(pod *corev1.Pod) error {
 
 func configMapName(value string) error {
 	if msgs := validation.IsDNS1123Subdomain(value); len(msgs) > 0 {
-		return fmt.Errorf("%s is not a name of a ConfigMap: %s", quoted(value), msgs[0])
+		return fmt.Errorf("%s is no name of a ConfigMap: %s", form.Quoted(value), msgs[0])
 	}
 	return nil
 }
@@ -152,7 +154,7 @@ func (i *Injector) wishTemplates(n *notes) []string {
 		name = strings.TrimSpace(name)
 		for _, one := range i.aliased(name) {
 			if !i.knows(one) {
-				n.wrong(annotation.InjectTemplates.Name, fmt.Errorf("there is no template %s; there are %s", quoted(one), i.known()))
+				n.wrong(annotation.InjectTemplates.Name, fmt.Errorf("there is no template %s; there are %s", form.Quoted(one), i.known()))
 			}
 			if !slices.Contains(out, one) {
 				out = append(out, one)
@@ -164,17 +166,18 @@ func (i *Injector) wishTemplates(n *notes) []string {
 
 func (i *Injector) wishCapture(n *notes, w *wishes) {
 	v := i.values.Global.Proxy
-	w.mode = n.text(annotation.SidecarInterceptionMode, w.proxyConfig.GetInterceptionMode().String(), oneOf("REDIRECT", "TPROXY", "NONE"))
+	modes := form.OneOf("REDIRECT", "TPROXY", "NONE")
+	w.mode = n.text(annotation.SidecarInterceptionMode, w.proxyConfig.GetInterceptionMode().String(), modes)
 	w.capture = capture{
-		inPorts:           n.text(annotation.SidecarTrafficIncludeInboundPorts, v.IncludeInbound, ports(true)),
-		inPortsExclude:    n.text(annotation.SidecarTrafficExcludeInboundPorts, v.ExcludeInbound, ports(false)),
-		outPorts:          n.text(annotation.SidecarTrafficIncludeOutboundPorts, v.IncludeOutbound, ports(false)),
-		outPortsExclude:   n.text(annotation.SidecarTrafficExcludeOutboundPorts, v.ExcludeOutbound, ports(false)),
-		networks:          n.text(annotation.SidecarTrafficIncludeOutboundIPRanges, v.IncludeIPRanges, networks(true)),
-		networksExclude:   n.text(annotation.SidecarTrafficExcludeOutboundIPRanges, v.ExcludeIPRanges, networks(false)),
-		interfacesExclude: n.text(annotation.SidecarTrafficExcludeInterfaces, "", interfaces),
+		inPorts:           n.text(annotation.SidecarTrafficIncludeInboundPorts, v.IncludeInbound, form.Ports(true)),
+		inPortsExclude:    n.text(annotation.SidecarTrafficExcludeInboundPorts, v.ExcludeInbound, form.Ports(false)),
+		outPorts:          n.text(annotation.SidecarTrafficIncludeOutboundPorts, v.IncludeOutbound, form.Ports(false)),
+		outPortsExclude:   n.text(annotation.SidecarTrafficExcludeOutboundPorts, v.ExcludeOutbound, form.Ports(false)),
+		networks:          n.text(annotation.SidecarTrafficIncludeOutboundIPRanges, v.IncludeIPRanges, form.Networks(true)),
+		networksExclude:   n.text(annotation.SidecarTrafficExcludeOutboundIPRanges, v.ExcludeIPRanges, form.Networks(false)),
+		interfacesExclude: n.text(annotation.SidecarTrafficExcludeInterfaces, "", form.Interfaces),
 		virtualInterfaces: n.text(annotation.IoIstioRerouteVirtualInterfaces,
-			n.text(annotation.SidecarTrafficKubevirtInterfaces, "", interfaces), interfaces),
+			n.text(annotation.SidecarTrafficKubevirtInterfaces, "", form.Interfaces), form.Interfaces),
 	}
 }
 
@@ -219,7 +222,7 @@ func quantity(value string) (resource.Quantity, error) {
 	}
 	q, err := resource.ParseQuantity(value)
 	if err != nil || q.Sign() < 0 {
-		return resource.Quantity{}, fmt.Errorf("%s is not an amount: write it as 100m or 128Mi", quoted(value))
+		return resource.Quantity{}, fmt.Errorf("%s is not an amount: write it as 100m or 128Mi", form.Quoted(value))
 	}
 	return q, nil
 }
@@ -246,10 +249,10 @@ func (n *notes) volumes(a annotation.Instance) []any {
 	}
 	out := make([]any, 0, len(items))
 	for _, item := range items {
-		if text(item, "name") == "" {
+		if edit.Text(item, "name") == "" {
 			n.wrong(a.Name, errors.New("an item has no name"))
 		}
-		out = append(out, whole(item))
+		out = append(out, edit.Whole(item))
 	}
 	return out
 }

@@ -69,10 +69,17 @@ var arrows = map[string][]string{
 	"source/budget": {"mesh"},
 	// Objects in etcd; store knows their keys.
 	"source/etcd": {"config", "disk", "mesh", "printable", "reading", "servers", "source", "store"},
+	// Questions to an API server, and its answers; what the sink has to learn of objects: neither knows feeds.
+	"source/kube/answers": {"printable", "reading", "weigh"},
+	"source/kube/rows":    {"config", "mesh", "source", "source/budget", "source/kube/translate"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
 	// Stored services and objects, and their journal: it knows no HTTP.
 	"source/api/book": {"disk", "identity/safefile"},
+	// Pods as trees, words that users write, and values of the chart: none knows an injection.
+	"inject/edit":   {},
+	"inject/form":   {"printable"},
+	"inject/values": {"inject/form"},
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/config/document"
 	"fairway/internal/inject"
+	"fairway/internal/inject/edit"
 	"fairway/internal/printable"
 	"fairway/internal/webhook/place"
 )
@@ -70,7 +71,7 @@ func (h *Handlers) injected(
 	if !result.Inject {
 		return injection{answer: a}
 	}
-	ops := inject.Patch(pod, result.Pod)
+	ops := edit.Patch(pod, result.Pod)
 	if len(ops) == 0 {
 		return injection{answer: a, has: true} // it is injected already
 	}

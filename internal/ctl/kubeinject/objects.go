@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/config/document"
 	"fairway/internal/inject"
+	"fairway/internal/inject/edit"
 	"fairway/internal/printable"
 )
 
@@ -107,7 +108,7 @@ func (r *run) object(object map[string]any) (changed bool, err error) {
 		r.remarks = append(r.remarks, shown+" is not injected: "+result.Reason)
 		return false, nil
 	}
-	if len(inject.Patch(template, result.Pod)) == 0 {
+	if len(edit.Patch(template, result.Pod)) == 0 {
 		return false, nil
 	}
 	at.put(result.Pod)

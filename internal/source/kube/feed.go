@@ -20,6 +20,8 @@ import (
 	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
+	"fairway/internal/source/kube/answers"
+	"fairway/internal/source/kube/rows"
 	"fairway/internal/source/kube/translate"
 )
 
@@ -32,7 +34,7 @@ type feed struct {
 	woken chan struct{} // holds a token when it is worth trying again
 
 	parts   map[string]*part // by namespace if the kind is scoped, else one with an empty name
-	at      collection
+	at      answers.Collection
 	version string // the last version that was read; empty: the kind is to be listed
 
 	scope   *follower // nil: the kind is not scoped
@@ -53,7 +55,7 @@ type feed struct {
 }
 
 func newFeed(k kind, o Options, out *outbox) *feed {
-	if k.one == (object{}) {
+	if k.one == (rows.ID{}) {
 		out.await(k.name)
 	}
 	return &feed{
@@ -65,8 +67,7 @@ func newFeed(k kind, o Options, out *outbox) *feed {
 
 // Bounds of an API server's time, and of its answers.
 const (
-	answerTime  = time.Minute     // for one question, unless options say otherwise, as of watchTime
-	watchTime   = 4 * time.Minute // and up to twice that; then it is asked again
+	watchTime   = 4 * time.Minute // unless options say otherwise, and up to twice that; then it is asked again
 	pageSize    = 500
 	maxObjects  = 1_000_000
 	firstPause  = 100 * time.Millisecond
@@ -164,7 +165,7 @@ func (f *feed) follow(ctx context.Context) error {
 	// Connections may hang: a proxy in between keeps them open, and there is no sign that a watch is over.
 	hangs := time.AfterFunc(f.o.AnswerTime, func() { stop(errSilent) })
 	defer hangs.Stop()
-	w, err := f.at.watch(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	w, err := f.at.Follow(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
 	if err != nil {
 		return f.failed(silence(ctx, err))
 	}
@@ -257,7 +258,7 @@ func (f *feed) take(e watch.Event) error {
 
 // change hands over what became of one object.
 func (f *feed) change(e watch.Event, about metav1.Object) {
-	var change made
+	var change rows.Made
 	problems := map[string][]mesh.Problem{}
 	p := f.part(f.partOf(about.GetNamespace()))
 	if e.Type == watch.Deleted {
@@ -266,16 +267,16 @@ func (f *feed) change(e watch.Event, about metav1.Object) {
 		f.set(p, e.Object, &change, problems)
 	}
 	f.settled(p, f.place(about), problems)
-	for slice, n := range change.left {
+	for slice, n := range change.Left {
 		at := f.placeLeft(slice)
 		if n > 0 {
 			problems[at] = f.leftOf(slice, n)
 		}
 		f.settled(p, at, problems)
 	}
-	if change.rows.Len()+change.gone.Len()+len(problems) > 0 {
+	if change.Rows.Len()+change.Gone.Len()+len(problems) > 0 {
 		key := f.shard(f.partOf(about.GetNamespace()))
-		f.out.put([]source.Shard{{Key: key, Rows: change.rows, Gone: change.gone}}, problems)
+		f.out.put([]source.Shard{{Key: key, Rows: change.Rows, Gone: change.Gone}}, problems)
 	}
 	f.report()
 }
@@ -292,17 +293,17 @@ func (f *feed) settled(p *part, at string, problems map[string][]mesh.Problem) {
 
 // placeLeft returns the place of the problem that endpoints of a slice do not count. That depends on other slices too, so it has a
 // place of its own.
-func (f *feed) placeLeft(slice object) string {
+func (f *feed) placeLeft(slice rows.ID) string {
 	return printable.Text("endpoints of "+f.kind.name+" "+slice.String(), printable.Short)
 }
 
 // leftOf returns the problem of a slice with so many endpoints that do not count.
-func (f *feed) leftOf(slice object, n int) []mesh.Problem {
+func (f *feed) leftOf(slice rows.ID, n int) []mesh.Problem {
 	return []mesh.Problem{{
-		Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: slice.namespace, Name: slice.name}, Field: "endpoints",
+		Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: slice.Namespace, Name: slice.Name}, Field: "endpoints",
 		Code: code.TooMuch, Severity: mesh.Warning,
 		Message: fmt.Sprintf("%d endpoints are left out here: each is in more than %d slices of the service, and counts in the first "+
-			"ones by name", n, mostShares),
+			"ones by name", n, rows.MostShares),
 		Fix: "put each endpoint into one slice, with all of its ports",
 	}}
 }
@@ -325,7 +326,7 @@ func (f *feed) place(o metav1.Object) string {
 }
 
 // set reads one object. An object that cannot be read is a problem of its own, and does not affect others.
-func (f *feed) set(p *part, o runtime.Object, to *made, problems map[string][]mesh.Problem) {
+func (f *feed) set(p *part, o runtime.Object, to *rows.Made, problems map[string][]mesh.Problem) {
 	about, err := meta.Accessor(o)
 	if err != nil || !translate.Named(about.GetNamespace(), about.GetName()) {
 		f.log.Warn("the API server handed over what has no name", "error", err)
@@ -342,20 +343,20 @@ func (f *feed) set(p *part, o runtime.Object, to *made, problems map[string][]me
 			}}
 		}
 	}()
-	if !p.costs.Set(f.key(about), cost(o)) {
+	if !p.costs.Set(f.key(about), rows.Cost(o)) {
 		return // the held version stays
 	}
-	if list := p.reader.set(o, to); len(list) > 0 {
+	if list := p.reader.Set(o, to); len(list) > 0 {
 		problems[at] = list
 	}
 }
 
-func (f *feed) remove(p *part, o runtime.Object, about metav1.Object, to *made) {
+func (f *feed) remove(p *part, o runtime.Object, about metav1.Object, to *rows.Made) {
 	defer func() {
 		if p := recover(); p != nil {
 			f.log.Error("an object ended what removes it", "object", f.place(about), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	p.costs.Remove(f.key(about))
-	p.reader.remove(o, to)
+	p.reader.Remove(o, to)
 }

@@ -16,10 +16,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"fairway/internal/config"
-	"fairway/internal/printable"
 	"fairway/internal/reading"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
+	"fairway/internal/source/kube/answers"
 	"fairway/internal/source/kube/translate"
 )
 
@@ -76,11 +76,10 @@ type Options struct {
 // Source reads one cluster.
 type Source struct {
 	o       Options
-	clients *clients
+	clients *answers.Clients
 	kinds   []kind
 	wanted  *wanted
 	scope   *scope
-	secrets *printable.Secrets // that the API server was shown
 }
 
 var _ source.Source = (*Source)(nil)
@@ -114,28 +113,21 @@ func New(o Options) (*Source, error) {
 		o.Patience = 10 * time.Second
 	}
 	if o.AnswerTime <= 0 {
-		o.AnswerTime = answerTime
+		o.AnswerTime = answers.Time
 	}
 	if o.WatchTime <= 0 {
 		o.WatchTime = watchTime
 	}
-	own := rest.CopyConfig(o.Config)
-	secrets := secretsOf(own)
-	o.Log = slog.New(secrets.Handler(o.Log.Handler())).With("cluster", o.Cluster)
 	o = o.bounded()
-	own.QPS = -1 // feeds pause by themselves
-	own.UserAgent = "pilot-discovery"
-	own.WarningHandler = rest.NoWarnings{}
+	var strangers *reading.Lane
 	if o.Remote {
-		bound(own, o.lane)
+		strangers = o.lane
 	}
-	client, err := rest.HTTPClientFor(own)
+	clients, err := answers.Connect(o.Config, strangers)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
 	}
-	if o.Remote {
-		client = staying(client)
-	}
+	o.Log = slog.New(clients.Secrets().Handler(o.Log.Handler())).With("cluster", o.Cluster)
 	if o.Secrets <= 0 {
 		o.Secrets = maxSecrets
 	}
@@ -148,12 +140,9 @@ func New(o Options) (*Source, error) {
 	if o.Tags == nil {
 		o.Tags = new(Tags)
 	}
-	s := &Source{o: o, wanted: newWanted(), scope: newScope(o.Namespace, o.Tags), secrets: secrets}
+	s := &Source{o: o, wanted: newWanted(), scope: newScope(o.Namespace, o.Tags), clients: clients}
 	if s.scope.tagsKnown = o.Revision == "" || o.Remote; !o.Scoped {
 		s.scope.selectBy(new(config.Discovery))
-	}
-	if s.clients, err = newClients(own, client, o.Remote); err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
 	}
 	s.kinds, err = kinds(s.o, s.clients, translate.For(o.Cluster, o.Domain), s.scope)
 	return s, err
@@ -194,7 +183,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	// client-go's messages, except its errors, are for debugging.
 	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(s.o.Log.Handler()).V(detail)))
 	defer stop()
-	out := newOutbox(source.Hiding(sink, s.secrets.Hide))
+	out := newOutbox(source.Hiding(sink, s.clients.Secrets().Hide))
 	out.onLookup = s.o.OnLookup
 	var feeds []*feed
 	for _, k := range s.kinds {
@@ -214,7 +203,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 	out.run(ctx)
 	running.Wait()
-	s.clients.close()
+	s.clients.Close()
 	return nil
 }
 

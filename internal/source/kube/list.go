@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fairway/internal/source/kube/answers"
 	"fmt"
 	"time"
 
@@ -29,7 +30,7 @@ func (f *feed) list(ctx context.Context) error {
 	f.takeBack(g.problems)
 	for namespace, old := range f.parts { // removed while there was no watch
 		if g.parts[namespace] == nil {
-			f.kind.read(old.reader).listed()
+			f.kind.read(old.reader).Listed()
 			old.costs.Drop()
 		}
 	}
@@ -38,7 +39,7 @@ func (f *feed) list(ctx context.Context) error {
 	clear(f.pending)
 	f.out.put(g.shards(), g.problems)
 	for _, p := range g.parts {
-		p.reader.listed()
+		p.reader.Listed()
 	}
 	f.report()
 	f.listed = true
@@ -50,7 +51,7 @@ func (f *feed) list(ctx context.Context) error {
 const sparePages = 50
 
 // pages reads all objects of a collection, and returns the version that they are of.
-func (f *feed) pages(ctx context.Context, at collection, g *gathering) (version string, err error) {
+func (f *feed) pages(ctx context.Context, at answers.Collection, g *gathering) (version string, err error) {
 	opts := metav1.ListOptions{Limit: pageSize}
 	if f.unlimited {
 		opts.Limit, f.unlimited = 0, false
@@ -91,7 +92,7 @@ func (f *feed) pages(ctx context.Context, at collection, g *gathering) (version 
 const slowAnswer = 10 * time.Second
 
 func (f *feed) page(
-	ctx context.Context, at collection, opts metav1.ListOptions, each func(runtime.Object) error,
+	ctx context.Context, at answers.Collection, opts metav1.ListOptions, each func(runtime.Object) error,
 ) (metav1.ListMeta, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, f.o.AnswerTime, errSilent)
 	defer stop()
@@ -103,7 +104,7 @@ func (f *feed) page(
 			f.out.setState(f.title(), fmt.Sprintf("the API server has not given a whole answer for %s", f.o.slow))
 		}
 	})
-	page, err := at.list(ctx, opts, each)
+	page, err := at.Page(ctx, opts, each)
 	if !slow.Stop() && err == nil && f.state == stateUp {
 		f.out.setState(f.title(), "")
 	}

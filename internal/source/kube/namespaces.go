@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"fairway/internal/mesh"
+	"fairway/internal/source/kube/rows"
 	"fairway/internal/source/kube/translate"
 )
 
@@ -17,7 +18,7 @@ type namespaceReader struct {
 	before   map[string]struct{} // of the reader before
 }
 
-func newNamespaceReader(r translate.Registry, seen *scope, before reader) *namespaceReader {
+func newNamespaceReader(r translate.Registry, seen *scope, before rows.Reader) *namespaceReader {
 	n := &namespaceReader{registry: r, scope: seen, names: map[string]struct{}{}}
 	if b, ok := before.(*namespaceReader); ok {
 		n.before = b.names
@@ -25,10 +26,10 @@ func newNamespaceReader(r translate.Registry, seen *scope, before reader) *names
 	return n
 }
 
-func (r *namespaceReader) set(o runtime.Object, to *made) []mesh.Problem {
+func (r *namespaceReader) Set(o runtime.Object, to *rows.Made) []mesh.Problem {
 	from := o.(*corev1.Namespace)
 	row, problems := r.registry.Namespace(from)
-	to.rows.Namespaces = append(to.rows.Namespaces, row)
+	to.Rows.Namespaces = append(to.Rows.Namespaces, row)
 	r.names[from.Name] = struct{}{}
 	labels := from.Labels
 	if labels == nil {
@@ -38,14 +39,14 @@ func (r *namespaceReader) set(o runtime.Object, to *made) []mesh.Problem {
 	return problems
 }
 
-func (r *namespaceReader) remove(o runtime.Object, to *made) {
+func (r *namespaceReader) Remove(o runtime.Object, to *rows.Made) {
 	name := o.(*corev1.Namespace).Name
-	to.gone.Namespaces = append(to.gone.Namespaces, r.registry.NamespaceKey(name))
+	to.Gone.Namespaces = append(to.Gone.Namespaces, r.registry.NamespaceKey(name))
 	delete(r.names, name)
 	r.scope.label(name, nil)
 }
 
-func (r *namespaceReader) listed() {
+func (r *namespaceReader) Listed() {
 	for name := range r.before {
 		if _, has := r.names[name]; !has {
 			r.scope.label(name, nil)

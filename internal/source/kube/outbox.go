@@ -10,6 +10,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
+	"fairway/internal/source/kube/rows"
 )
 
 // outbox gathers what feeds say while the sink takes something, and hands it on as one Update. It knows which kinds are
@@ -57,7 +58,7 @@ func (b *outbox) done(k kind) {
 		if k.onRead != nil {
 			b.onRead = append(b.onRead, k.onRead)
 		}
-		if k.one == (object{}) {
+		if k.one == (rows.ID{}) {
 			delete(b.waiting, k.name)
 		} else {
 			b.lookedUp = append(b.lookedUp, k.key())

@@ -12,11 +12,12 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
+	"fairway/internal/source/kube/rows"
 )
 
 // part is what a feed knows of one namespace.
 type part struct {
-	reader reader
+	reader rows.Reader
 	costs  *budget.Ledger[uint64] // of each object that the reader has
 	wrong  map[string]bool        // places with problems
 	// since is the version at which this namespace alone was listed. A watch that is behind still sends older events, which are
@@ -44,7 +45,7 @@ func (f *feed) part(home string) *part {
 
 func (f *feed) shard(home string) source.ShardKey {
 	at := source.ShardKey{Cluster: f.o.Cluster, Kind: f.kind.name, Part: home}
-	if f.kind.one != (object{}) {
+	if f.kind.one != (rows.ID{}) {
 		at.Part = f.kind.one.String()
 	}
 	return at
@@ -128,7 +129,7 @@ func (f *feed) drop(home string) {
 	}
 	delete(f.parts, home)
 	p.costs.Drop()
-	f.kind.read(p.reader).listed()
+	f.kind.read(p.reader).Listed()
 	problems := map[string][]mesh.Problem{}
 	for at := range p.wrong {
 		problems[at] = nil
@@ -152,7 +153,7 @@ func (f *feed) catch(ctx context.Context, home string) error {
 	g := f.gathering()
 	defer g.end()
 	p := g.part(home)
-	version, err := f.pages(ctx, f.at.in(home), g)
+	version, err := f.pages(ctx, f.at.In(home), g)
 	if err != nil {
 		return err
 	}
@@ -160,8 +161,8 @@ func (f *feed) catch(ctx context.Context, home string) error {
 	p.since, _ = strconv.ParseUint(version, 10, 64) // one that is not a number tells nothing
 	delete(f.pending, home)
 	f.parts[home] = p
-	f.out.put([]source.Shard{{Key: f.shard(home), Whole: true, Rows: g.made[home].rows}}, g.problems)
-	p.reader.listed()
+	f.out.put([]source.Shard{{Key: f.shard(home), Whole: true, Rows: g.made[home].Rows}}, g.problems)
+	p.reader.Listed()
 	f.report()
 	return nil
 }
@@ -181,7 +182,7 @@ func (f *feed) takeBack(problems map[string][]mesh.Problem) {
 type gathering struct {
 	feed      *feed
 	parts     map[string]*part
-	made      map[string]*made
+	made      map[string]*rows.Made
 	problems  map[string][]mesh.Problem
 	refused   *budget.Refusals
 	ownsParts bool // the parts are the feed's
@@ -189,7 +190,7 @@ type gathering struct {
 
 func (f *feed) gathering() *gathering {
 	return &gathering{
-		feed: f, refused: f.refused, parts: map[string]*part{}, made: map[string]*made{}, problems: map[string][]mesh.Problem{},
+		feed: f, refused: f.refused, parts: map[string]*part{}, made: map[string]*rows.Made{}, problems: map[string][]mesh.Problem{},
 	}
 }
 
@@ -197,10 +198,10 @@ func (f *feed) gathering() *gathering {
 func (g *gathering) commit() {
 	for home, p := range g.parts {
 		p.costs.Commit()
-		if l, is := p.reader.(lister); is {
-			l.settle(g.made[home])
+		if l, is := p.reader.(rows.Lister); is {
+			l.Settle(g.made[home])
 		}
-		for slice, n := range g.made[home].left {
+		for slice, n := range g.made[home].Left {
 			if at := g.feed.placeLeft(slice); n > 0 {
 				g.problems[at] = g.feed.leftOf(slice, n)
 				g.feed.settle(g.refused, p, at, g.problems)
@@ -224,15 +225,15 @@ func (g *gathering) end() {
 func (g *gathering) part(home string) *part {
 	p := g.parts[home]
 	if p == nil {
-		var before reader
+		var before rows.Reader
 		costs := budget.NewLedger[uint64](g.feed.o.account)
 		if old := g.feed.parts[home]; old != nil {
 			before, costs = old.reader, old.costs.Draft()
 		}
 		p = &part{reader: g.feed.kind.read(before), costs: costs, wrong: map[string]bool{}}
-		g.parts[home], g.made[home] = p, new(made)
-		if l, is := p.reader.(lister); is {
-			l.begin()
+		g.parts[home], g.made[home] = p, new(rows.Made)
+		if l, is := p.reader.(rows.Lister); is {
+			l.Begin()
 		}
 	}
 	return p
@@ -258,12 +259,12 @@ func (g *gathering) set(o runtime.Object) {
 func (g *gathering) shards() []source.Shard {
 	whole := source.Shard{Key: g.feed.shard(""), Whole: true}
 	if m := g.made[""]; m != nil {
-		whole.Rows = m.rows
+		whole.Rows = m.Rows
 	}
 	out := []source.Shard{whole}
 	for _, home := range slices.Sorted(maps.Keys(g.made)) {
 		if home != "" {
-			out = append(out, source.Shard{Key: g.feed.shard(home), Whole: true, Rows: g.made[home].rows})
+			out = append(out, source.Shard{Key: g.feed.shard(home), Whole: true, Rows: g.made[home].Rows})
 		}
 	}
 	return out

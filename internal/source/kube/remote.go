@@ -19,6 +19,8 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
+	"fairway/internal/source/kube/answers"
+	"fairway/internal/source/kube/rows"
 )
 
 // remoteLabel marks the Secrets that say how other clusters are reached, as Istio's multicluster guide has them: each key is
@@ -42,14 +44,13 @@ type Remote struct {
 // remoteKind is the kind of the Secrets that say how other clusters are reached. Options.Remotes gets all clusters each time that
 // they change, the first time before the kind counts as read. If several Secrets have a cluster, the first in order
 // counts.
-func remoteKind(o Options, c *clients) kind {
+func remoteKind(o Options, c *answers.Clients) kind {
 	return kind{
 		name: "RemoteSecret", lost: func() {},
-		find: fixed(typed{
-			client: c.core, resource: "secrets", namespace: o.Namespace, labels: remoteLabel,
-			wary: c.wary, empty: func() item { return new(corev1.Secret) },
-		}),
-		read: func(before reader) reader { return newRemoteReader(o.Cluster, o.Remotes, before) },
+		find: fixed(c.Own(answers.Own{
+			Resource: "secrets", Namespace: o.Namespace, Labels: remoteLabel, Empty: answers.Empty[corev1.Secret],
+		})),
+		read: func(before rows.Reader) rows.Reader { return newRemoteReader(o.Cluster, o.Remotes, before) },
 	}
 }
 
@@ -57,22 +58,22 @@ func remoteKind(o Options, c *clients) kind {
 type remoteReader struct {
 	own      string // the cluster that the Secrets are in
 	onChange func([]Remote)
-	remotes  map[object]map[string]Remote // by Secret and cluster
-	before   map[object]map[string]Remote // of the reader before
+	remotes  map[rows.ID]map[string]Remote // by Secret and cluster
+	before   map[rows.ID]map[string]Remote // of the reader before
 	listing  bool
 }
 
-func newRemoteReader(own string, tell func([]Remote), before reader) *remoteReader {
-	r := &remoteReader{own: own, onChange: tell, remotes: map[object]map[string]Remote{}, listing: true}
+func newRemoteReader(own string, tell func([]Remote), before rows.Reader) *remoteReader {
+	r := &remoteReader{own: own, onChange: tell, remotes: map[rows.ID]map[string]Remote{}, listing: true}
 	if b, ok := before.(*remoteReader); ok {
 		r.before = b.remotes
 	}
 	return r
 }
 
-func (r *remoteReader) set(o runtime.Object, _ *made) (problems []mesh.Problem) {
+func (r *remoteReader) Set(o runtime.Object, _ *rows.Made) (problems []mesh.Problem) {
 	from := o.(*corev1.Secret)
-	of := object{from.Namespace, from.Name}
+	of := rows.ID{Namespace: from.Namespace, Name: from.Name}
 	old := r.remotes[of]
 	if r.listing {
 		old = r.before[of]
@@ -98,7 +99,7 @@ func (r *remoteReader) set(o runtime.Object, _ *made) (problems []mesh.Problem) 
 			message = err.Error() + "; the cluster is read as the Secret said before"
 		}
 		problems = append(problems, mesh.Problem{
-			Object: mesh.ObjectRef{Kind: "Secret", Namespace: of.namespace, Name: of.name},
+			Object: mesh.ObjectRef{Kind: "Secret", Namespace: of.Namespace, Name: of.Name},
 			Field:  "data[" + printable.Text(name, printable.Short) + "]", Code: code.BadKubeconfig, Severity: mesh.Error,
 			Message: message, Fix: "give it a kubeconfig with the cluster's address, its authorities, and a token or a certificate",
 		})
@@ -108,13 +109,13 @@ func (r *remoteReader) set(o runtime.Object, _ *made) (problems []mesh.Problem) 
 	return problems
 }
 
-func (r *remoteReader) remove(o runtime.Object, _ *made) {
+func (r *remoteReader) Remove(o runtime.Object, _ *rows.Made) {
 	from := o.(*corev1.Secret)
-	delete(r.remotes, object{from.Namespace, from.Name})
+	delete(r.remotes, rows.ID{Namespace: from.Namespace, Name: from.Name})
 	r.hand()
 }
 
-func (r *remoteReader) listed() {
+func (r *remoteReader) Listed() {
 	r.listing, r.before = false, nil
 	r.hand()
 }
@@ -136,8 +137,8 @@ func (r *remoteReader) hand() {
 }
 
 // remote reads one key of a Secret.
-func (r *remoteReader) remote(of object, name string, text []byte) (Remote, error) {
-	out := Remote{Cluster: name, Secret: of.namespace + "/" + of.name, Sum: sha256.Sum256(text)}
+func (r *remoteReader) remote(of rows.ID, name string, text []byte) (Remote, error) {
+	out := Remote{Cluster: name, Secret: of.Namespace + "/" + of.Name, Sum: sha256.Sum256(text)}
 	switch {
 	case len(name) > 63 || strings.Trim(name, ".") == "" || !utf8.ValidString(name):
 		return out, errors.New("the key is not a name of a cluster: want at most 63 letters, digits, '-', '_' and '.'")

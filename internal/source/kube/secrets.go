@@ -2,14 +2,9 @@ package kube
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"sync"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -151,63 +146,4 @@ func (f *single) refuse(most int) {
 		Fix:     "name fewer Secrets and ConfigMaps",
 	}}})
 	f.out.done(f.kind)
-}
-
-// secretReader reads Secrets as the decoder knows them from files.
-type secretReader struct{ *objectReader }
-
-func (r secretReader) set(o runtime.Object, to *made) []mesh.Problem {
-	return r.objectReader.set(treeOf(o.(*corev1.Secret)), to)
-}
-
-func (r secretReader) remove(o runtime.Object, to *made) {
-	from := o.(*corev1.Secret)
-	r.objectReader.remove(&unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"namespace": from.Namespace, "name": from.Name},
-	}}, to)
-}
-
-// treeOf returns the parts of a Secret that the decoder looks at.
-func treeOf(from *corev1.Secret) *unstructured.Unstructured {
-	meta := map[string]any{
-		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,
-		"labels": texts(from.Labels), "annotations": texts(from.Annotations),
-	}
-	data := map[string]any{}
-	for k, v := range from.Data {
-		data[k] = base64.StdEncoding.EncodeToString(v)
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": string(from.Type), "data": data,
-	}}
-}
-
-// mapReader reads ConfigMaps that hold authorities, as the decoder knows them from files.
-type mapReader struct{ *objectReader }
-
-func (r mapReader) set(o runtime.Object, to *made) []mesh.Problem {
-	return r.objectReader.set(treeOfMap(o.(*corev1.ConfigMap)), to)
-}
-
-func (r mapReader) remove(o runtime.Object, to *made) {
-	r.objectReader.remove(treeOfMap(o.(*corev1.ConfigMap)), to)
-}
-
-// treeOfMap returns the parts of a ConfigMap that the decoder looks at.
-func treeOfMap(from *corev1.ConfigMap) *unstructured.Unstructured {
-	meta := map[string]any{
-		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,
-		"labels": texts(from.Labels), "annotations": texts(from.Annotations),
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": texts(from.Data),
-	}}
-}
-
-func texts(from map[string]string) map[string]any {
-	out := map[string]any{}
-	for k, v := range from {
-		out[k] = v
-	}
-	return out
 }

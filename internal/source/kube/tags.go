@@ -10,18 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairway/internal/mesh"
+	"fairway/internal/source/kube/answers"
+	"fairway/internal/source/kube/rows"
 )
 
 // tagLabel names a revision otherwise: a mutating webhook's configuration has it, beside the label of the revision.
 const tagLabel = "istio.io/tag"
 
 // tagKind is the kind of the webhooks that say which tags name a revision. It has no rows.
-func tagKind(o Options, c *clients, to *scope) kind {
+func tagKind(o Options, c *answers.Clients, to *scope) kind {
 	at := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 	return kind{
 		name: "RevisionTag", lost: func() {}, onRead: to.markTagsKnown,
-		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at), tagLabel}, nil },
-		read: func(before reader) reader { return newTagReader(o.Revision, to) },
+		find: func(context.Context) (answers.Collection, error) { return c.Names(at, tagLabel), nil },
+		read: func(before rows.Reader) rows.Reader { return newTagReader(o.Revision, to) },
 	}
 }
 
@@ -37,21 +39,21 @@ func newTagReader(revision string, to *scope) *tagReader {
 	return &tagReader{revision: revision, to: to, tags: map[string]string{}, listing: true}
 }
 
-func (r *tagReader) set(o runtime.Object, _ *made) []mesh.Problem {
+func (r *tagReader) Set(o runtime.Object, _ *rows.Made) []mesh.Problem {
 	from := o.(*metav1.PartialObjectMetadata)
-	if delete(r.tags, from.Name); from.Labels[revisionLabel] == r.revision {
+	if delete(r.tags, from.Name); from.Labels[rows.RevisionLabel] == r.revision {
 		r.tags[from.Name] = from.Labels[tagLabel]
 	}
 	r.hand()
 	return nil
 }
 
-func (r *tagReader) remove(o runtime.Object, _ *made) {
+func (r *tagReader) Remove(o runtime.Object, _ *rows.Made) {
 	delete(r.tags, o.(*metav1.PartialObjectMetadata).Name)
 	r.hand()
 }
 
-func (r *tagReader) listed() {
+func (r *tagReader) Listed() {
 	r.listing = false
 	r.hand()
 }

@@ -12,6 +12,8 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
+	"fairway/internal/source/kube/answers"
+	"fairway/internal/source/kube/rows"
 )
 
 // States of a feed, as they are reported beside an error's text.
@@ -61,7 +63,7 @@ func (f *feed) recovered() {
 
 // title returns the place of the feed's state and of its problems: another place than problems of objects have.
 func (f *feed) title() string {
-	if f.kind.one == (object{}) {
+	if f.kind.one == (rows.ID{}) {
 		return f.kind.name
 	}
 	return printable.Text("watch of "+f.kind.name+" "+f.kind.one.String(), printable.Short)
@@ -69,13 +71,13 @@ func (f *feed) title() string {
 
 // ref returns the reference of the kind or object that is not read.
 func (f *feed) ref() mesh.ObjectRef {
-	return mesh.ObjectRef{Kind: f.kind.name, Namespace: f.kind.one.namespace, Name: f.kind.one.name}
+	return mesh.ObjectRef{Kind: f.kind.name, Namespace: f.kind.one.Namespace, Name: f.kind.one.Name}
 }
 
 // fails says why the feed does not go on. The rows that it handed over stay.
 func (f *feed) fails(err error) {
 	switch {
-	case errors.Is(err, errNotServed):
+	case errors.Is(err, answers.ErrNotServed):
 		f.setState(stateAbsent, func() { f.log.Info("the API server does not serve the kind; it is read once that changes") })
 		f.out.setState(f.title(), "")
 		f.release()

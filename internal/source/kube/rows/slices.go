@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 // does not). So does a Pod that has an address in slices of each family.
 type sliceReader struct {
 	registry translate.Registry
-	of       map[object]mesh.ServiceKey                 // the service of each slice
+	of       map[ID]mesh.ServiceKey                     // the service of each slice
 	rows     map[mesh.ServiceKey]map[string]*mesh.Slice // as translated; handed on as they are if nothing is twice
 	links    map[mesh.ServiceKey]*links                 // of services with many slices
 	later    map[mesh.ServiceKey]bool                   // those of a list that is being read; nil: none is
@@ -27,38 +27,36 @@ type sliceReader struct {
 	shares   int                                        // how many slices of a service an endpoint counts in; many at least
 }
 
-// object names an object of one kind.
-type object struct{ namespace, name string }
-
-func (o object) String() string { return o.namespace + "/" + o.name }
+// Slices returns a reader of EndpointSlices. It is a Lister.
+func Slices(r translate.Registry) Reader { return newSliceReader(r) }
 
 func newSliceReader(r translate.Registry) *sliceReader {
 	return &sliceReader{
-		registry: r, of: map[object]mesh.ServiceKey{}, rows: map[mesh.ServiceKey]map[string]*mesh.Slice{},
-		links: map[mesh.ServiceKey]*links{}, many: manySlices, shares: mostShares,
+		registry: r, of: map[ID]mesh.ServiceKey{}, rows: map[mesh.ServiceKey]map[string]*mesh.Slice{},
+		links: map[mesh.ServiceKey]*links{}, many: manySlices, shares: MostShares,
 	}
 }
 
-// begin implements lister: slices that are set until settle are compared once, not each with all that came before it.
-func (s *sliceReader) begin() { s.later = map[mesh.ServiceKey]bool{} }
+// Begin implements Lister: slices that are set until Settle are compared once, not each with all that came before it.
+func (s *sliceReader) Begin() { s.later = map[mesh.ServiceKey]bool{} }
 
-// settle implements lister.
-func (s *sliceReader) settle(to *made) {
+// Settle implements Lister.
+func (s *sliceReader) Settle(to *Made) {
 	services := slices.SortedFunc(maps.Keys(s.later), mesh.CompareServiceKey)
 	s.later = nil
 	for _, service := range services {
 		all := slices.SortedFunc(maps.Values(s.rows[service]), compareSlice)
 		s.link(service)
-		to.rows.Slices = append(to.rows.Slices, s.apart(service, all, to)...)
+		to.Rows.Slices = append(to.Rows.Slices, s.apart(service, all, to)...)
 	}
 }
 
 func compareSlice(a, b *mesh.Slice) int { return mesh.CompareSliceKey(a.Key, b.Key) }
 
-func (s *sliceReader) set(o runtime.Object, to *made) []mesh.Problem {
+func (s *sliceReader) Set(o runtime.Object, to *Made) []mesh.Problem {
 	from := o.(*discoveryv1.EndpointSlice)
 	row, problems := s.registry.Slice(from)
-	id := object{from.Namespace, from.Name}
+	id := ID{from.Namespace, from.Name}
 	if old, had := s.of[id]; had && (row == nil || row.Key.Service != old) {
 		s.drop(id, to)
 	}
@@ -76,23 +74,23 @@ func (s *sliceReader) set(o runtime.Object, to *made) []mesh.Problem {
 	return problems
 }
 
-func (s *sliceReader) remove(o runtime.Object, to *made) {
+func (s *sliceReader) Remove(o runtime.Object, to *Made) {
 	from := o.(*discoveryv1.EndpointSlice)
-	s.drop(object{from.Namespace, from.Name}, to)
+	s.drop(ID{from.Namespace, from.Name}, to)
 }
 
-func (s *sliceReader) listed() {}
+func (s *sliceReader) Listed() {}
 
-func (s *sliceReader) drop(id object, to *made) {
+func (s *sliceReader) drop(id ID, to *Made) {
 	service, had := s.of[id]
 	if !had {
 		return
 	}
 	delete(s.of, id)
-	to.gone.Slices = append(to.gone.Slices, mesh.SliceKey{Service: service, Name: id.name})
+	to.Gone.Slices = append(to.Gone.Slices, mesh.SliceKey{Service: service, Name: id.Name})
 	to.leftOut(id, 0)
-	old := s.rows[service][id.name]
-	if delete(s.rows[service], id.name); len(s.rows[service]) == 0 {
+	old := s.rows[service][id.Name]
+	if delete(s.rows[service], id.Name); len(s.rows[service]) == 0 {
 		delete(s.rows, service)
 		delete(s.links, service)
 		return
@@ -102,13 +100,13 @@ func (s *sliceReader) drop(id object, to *made) {
 
 // hand hands on one slice of a service that changed, from old to now (nil: there was none, it has gone), and the slices that had or have
 // something in common with it.
-func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *made) {
+func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *Made) {
 	if s.later != nil {
 		s.later[service] = true
 		return
 	}
 	if now != nil && len(s.rows[service]) == 1 && s.links[service] == nil {
-		to.rows.Slices = append(to.rows.Slices, now)
+		to.Rows.Slices = append(to.Rows.Slices, now)
 		return // as nearly every service has
 	}
 	s.relink(service, old, now)
@@ -127,8 +125,8 @@ func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *ma
 	slices.SortFunc(all, compareSlice)
 	out := slices.DeleteFunc(s.apart(service, all, to), func(r *mesh.Slice) bool { return !changed[r.Key.Name] })
 	// rows of them that wait to be handed on are older
-	to.rows.Slices = slices.DeleteFunc(to.rows.Slices, func(r *mesh.Slice) bool { return r.Key.Service == service && changed[r.Key.Name] })
-	to.rows.Slices = append(to.rows.Slices, out...)
+	to.Rows.Slices = slices.DeleteFunc(to.Rows.Slices, func(r *mesh.Slice) bool { return r.Key.Service == service && changed[r.Key.Name] })
+	to.Rows.Slices = append(to.Rows.Slices, out...)
 }
 
 // reach is how many steps, from a slice to one that has something in common with it, the content of a slice depends on: an endpoint may be
@@ -177,12 +175,12 @@ func (s *sliceReader) related(service mesh.ServiceKey, to map[string]bool, rows 
 }
 
 // apart returns slices of a service such that no two have an endpoint in common.
-func (s *sliceReader) apart(service mesh.ServiceKey, all []*mesh.Slice, to *made) []*mesh.Slice {
+func (s *sliceReader) apart(service mesh.ServiceKey, all []*mesh.Slice, to *Made) []*mesh.Slice {
 	if of := s.links[service]; of != nil {
 		for i, row := range all {
 			counted, left := of.counted(row)
 			all[i] = counted
-			to.leftOut(object{service.Namespace, row.Key.Name}, left)
+			to.leftOut(ID{service.Namespace, row.Key.Name}, left)
 		}
 	}
 	if len(all) < 2 {

@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"strings"
@@ -54,11 +54,11 @@ func TestPodsOfTwoFamilies(t *testing.T) {
 		{nil, "b", "web/a 10.0.0.1: 10.0.0.1 ports=p80=80 UNREADY" + one},
 		{nil, "a", ""},
 	} {
-		var m made
+		var m Made
 		if step.set != nil {
-			r.set(step.set, &m)
+			r.Set(step.set, &m)
 		} else {
-			r.remove(slice(step.gone, "", true, 1), &m)
+			r.Remove(slice(step.gone, "", true, 1), &m)
 		}
 		held.take(m)
 		if got := held.String(); got != step.want {
@@ -78,9 +78,9 @@ func TestFamiliesLeaveNoTrace(t *testing.T) {
 		now := map[string]*discoveryv1.EndpointSlice{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
-			var m made
+			var m Made
 			if rapid.IntRange(0, 3).Draw(t, "what") == 0 {
-				r.remove(slice(name, "", true, 1), &m)
+				r.Remove(slice(name, "", true, 1), &m)
 				delete(now, name)
 			} else {
 				addresses := rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2", "3"}), 0, 3).Draw(t, "addresses")
@@ -91,19 +91,19 @@ func TestFamiliesLeaveNoTrace(t *testing.T) {
 					}
 				}
 				s := of(slice(name, "web", rapid.Bool().Draw(t, "ready"), 80, addresses...), pods...)
-				r.set(s, &m)
+				r.Set(s, &m)
 				now[name] = s
 			}
 			held.take(m)
 		}
 		fresh, want := newSliceReader(registry()), rows{}
-		var m made
+		var m Made
 		for _, name := range []string{"c", "a", "b"} {
 			if now[name] != nil {
-				fresh.set(now[name], &m)
+				fresh.Set(now[name], &m)
 			}
 		}
-		want.take(made{rows: m.rows})
+		want.take(Made{Rows: m.Rows})
 		if held.String() != want.String() {
 			t.Fatalf("after a history\n%s\nat once\n%s", held, want)
 		}

@@ -1,4 +1,4 @@
-package kube
+package answers
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errNotServed says that an API server has no such kind.
-var errNotServed = errors.New("the API server does not serve it")
+// ErrNotServed says that an API server has no such kind.
+var ErrNotServed = errors.New("the API server does not serve it")
+
+// Time is how long an API server may take for one question, unless the caller has another limit.
+const Time = time.Minute
 
 // catalog knows under which path and version an API server has a kind, as the server says itself.
 type catalog struct {
@@ -49,7 +53,7 @@ func (c *catalog) find(ctx context.Context, group, kind string, versions []strin
 	for _, v := range versions { // a missing version may come any moment
 		delete(c.groups, schema.GroupVersion{Group: group, Version: v})
 	}
-	return at, errNotServed
+	return at, ErrNotServed
 }
 
 // resources returns the words in paths of all kinds of a group and version. mu is held.
@@ -57,7 +61,7 @@ func (c *catalog) resources(ctx context.Context, gv schema.GroupVersion) (map[st
 	if known, ok := c.groups[gv]; ok {
 		return known, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, answerTime)
+	ctx, stop := context.WithTimeout(ctx, Time)
 	defer stop()
 	text, err := c.client.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", "application/json").DoRaw(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -1,4 +1,4 @@
-package kube
+package answers
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/reading"
+	"fairway/internal/source/kube/rows"
 )
 
 // endless answers every request with a body that does not end.
@@ -112,7 +113,7 @@ func TestListsAreReadAsStreams(t *testing.T) {
 			text := podList(t, as, all...)
 			var got []string
 			s := stream{
-				from: bufio.NewReader(bytes.NewReader(text)), make: func() item { return new(corev1.Pod) }, wary: true,
+				from: bufio.NewReader(bytes.NewReader(text)), make: func() Item { return new(corev1.Pod) }, wary: true,
 				each: func(o runtime.Object) error {
 					p := o.(*corev1.Pod)
 					got = append(got, p.Name+p.Labels["app"]+p.Spec.NodeName+p.Status.PodIP)
@@ -144,7 +145,7 @@ func TestBombsAreNotDecoded(t *testing.T) {
 		"long": podList(t, "protobuf", corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("x", maxItem)}}),
 	} {
 		s := stream{
-			from: bufio.NewReader(bytes.NewReader(text)), make: func() item { return new(corev1.Pod) }, wary: true,
+			from: bufio.NewReader(bytes.NewReader(text)), make: func() Item { return new(corev1.Pod) }, wary: true,
 			each: func(runtime.Object) error { t.Errorf("%s: it is decoded", name); return nil },
 		}
 		if err := s.read(); err == nil {
@@ -153,7 +154,7 @@ func TestBombsAreNotDecoded(t *testing.T) {
 	}
 	text := podList(t, "protobuf", corev1.Pod{})
 	s := stream{
-		from: bufio.NewReader(bytes.NewReader(text)), make: func() item { return new(corev1.Node) },
+		from: bufio.NewReader(bytes.NewReader(text)), make: func() Item { return new(corev1.Node) },
 		each: func(runtime.Object) error { return errors.New("it is decoded") },
 	}
 	if err := s.read(); err == nil || !strings.Contains(err.Error(), `"PodList", not a NodeList`) {
@@ -167,8 +168,8 @@ func FuzzLists(f *testing.F) {
 	f.Add([]byte("k8s\x00\n\x0d\n\x02v1\x12\x07PodList\x12\x08\n\x03\x12\x017\x12\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s := stream{
-			from: bufio.NewReader(bytes.NewReader(text)), make: func() item { return new(corev1.Pod) }, wary: true,
-			each: func(o runtime.Object) error { cost(o); return nil },
+			from: bufio.NewReader(bytes.NewReader(text)), make: func() Item { return new(corev1.Pod) }, wary: true,
+			each: func(o runtime.Object) error { rows.Cost(o); return nil },
 		}
 		_ = s.read()
 	})

@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"maps"
@@ -15,21 +15,33 @@ import (
 // force, as the sink does: a newer version that is refused does not remove the older one, and a version without changes
 // is not handed on.
 type objectReader struct {
-	decoder  *config.Decoder
-	cluster  string
-	revision string // empty: objects of all revisions are read
-	tagged   func(string) bool
-	onObject func(o *unstructured.Unstructured, gone bool)
-	kept     map[object]*config.Object
-	problems map[object][]mesh.Problem // problems of the held objects that have some
-	before   map[object]*config.Object // of the reader before, as warned is
-	warned   map[object][]mesh.Problem
+	ObjectOptions
+
+	kept     map[ID]*config.Object
+	problems map[ID][]mesh.Problem // problems of the held objects that have some
+	before   map[ID]*config.Object // of the reader before, as warned is
+	warned   map[ID][]mesh.Problem
 }
 
-func newObjectReader(o Options, before reader) *objectReader {
+// ObjectOptions are those of a reader of objects. All fields but Revision must be set.
+type ObjectOptions struct {
+	Decoder  *config.Decoder
+	Cluster  string
+	Revision string            // empty: objects of all revisions are read
+	Tagged   func(string) bool // whether a tag names the revision
+	// OnObject is called with each object as the API server has it, before it is read. gone: it does not exist any more, and has only
+	// its names.
+	OnObject func(o *unstructured.Unstructured, gone bool)
+}
+
+// Objects returns a reader of custom resources and Ingresses, as trees. before is the reader that had the objects until they are listed
+// again, or nil: what it has stays in force if a newer version is refused.
+func Objects(o ObjectOptions, before Reader) Reader { return newObjectReader(o, before) }
+
+func newObjectReader(o ObjectOptions, before Reader) *objectReader {
 	r := &objectReader{
-		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.Tags.Has, onObject: o.OnObject,
-		kept: map[object]*config.Object{}, problems: map[object][]mesh.Problem{},
+		ObjectOptions: o,
+		kept:          map[ID]*config.Object{}, problems: map[ID][]mesh.Problem{},
 	}
 	if b, ok := before.(interface{ objects() *objectReader }); ok { // also a reader that is built on one
 		r.before, r.warned = b.objects().kept, b.objects().problems
@@ -40,9 +52,9 @@ func newObjectReader(o Options, before reader) *objectReader {
 // objects returns the reader itself, whatever is made of it.
 func (r *objectReader) objects() *objectReader { return r }
 
-func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
+func (r *objectReader) Set(o runtime.Object, to *Made) []mesh.Problem {
 	u := o.(*unstructured.Unstructured)
-	id := object{u.GetNamespace(), u.GetName()}
+	id := ID{u.GetNamespace(), u.GetName()}
 	old, listing, refused := r.kept[id], false, false
 	if old == nil {
 		old, listing = r.before[id], true // a list says each object once
@@ -50,7 +62,7 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	if old != nil && old.Stored.UID != string(u.GetUID()) {
 		old = nil // it was deleted, and another was made of the same name
 	}
-	r.onObject(u, false)
+	r.OnObject(u, false)
 	if r.foreign(u) {
 		if was := r.kept[id]; was != nil {
 			r.drop(id, was.Key, to)
@@ -61,7 +73,7 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	if old != nil && !listing && touched(old, u) {
 		return r.problems[id]
 	}
-	read, problems := r.decoder.DecodeTree(r.cluster, u.Object)
+	read, problems := r.Decoder.DecodeTree(r.Cluster, u.Object)
 	switch {
 	case read == nil && old == nil:
 		if was := r.kept[id]; was != nil {
@@ -82,33 +94,33 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 		delete(r.problems, id)
 	}
 	if read != old || listing {
-		to.rows.Objects = append(to.rows.Objects, read)
+		to.Rows.Objects = append(to.Rows.Objects, read)
 	}
 	return problems
 }
 
-// revisionLabel names the revision that an object is for.
-const revisionLabel = "istio.io/rev"
+// RevisionLabel is the label with the revision that an object is for.
+const RevisionLabel = "istio.io/rev"
 
 // foreign reports whether an object is for another revision's control plane.
 func (r *objectReader) foreign(u *unstructured.Unstructured) bool {
-	said, has := u.GetLabels()[revisionLabel]
-	return has && r.revision != "" && said != r.revision && !r.tagged(said)
+	said, has := u.GetLabels()[RevisionLabel]
+	return has && r.Revision != "" && said != r.Revision && !r.Tagged(said)
 }
 
-func (r *objectReader) remove(o runtime.Object, to *made) {
+func (r *objectReader) Remove(o runtime.Object, to *Made) {
 	u := o.(*unstructured.Unstructured)
-	id := object{u.GetNamespace(), u.GetName()}
-	r.onObject(u, true)
+	id := ID{u.GetNamespace(), u.GetName()}
+	r.OnObject(u, true)
 	if was := r.kept[id]; was != nil {
 		r.drop(id, was.Key, to)
 	}
 }
 
-func (r *objectReader) listed() {
+func (r *objectReader) Listed() {
 	for id, was := range r.before {
 		if r.kept[id] == nil { // it went while there was no watch
-			r.onObject(namesOf(was.Key), true)
+			r.OnObject(namesOf(was.Key), true)
 		}
 	}
 	r.before, r.warned = nil, nil
@@ -121,10 +133,10 @@ func namesOf(k config.Key) *unstructured.Unstructured {
 	}}
 }
 
-func (r *objectReader) drop(id object, key config.Key, to *made) {
+func (r *objectReader) drop(id ID, key config.Key, to *Made) {
 	delete(r.kept, id)
 	delete(r.problems, id)
-	to.gone.Objects = append(to.gone.Objects, key)
+	to.Gone.Objects = append(to.Gone.Objects, key)
 }
 
 // touched reports, without decoding it, whether a version of an object says nothing new: API servers number the content of Ingresses and
@@ -165,7 +177,8 @@ type meshReader struct {
 	where   string // the cluster
 }
 
-func newMeshReader(d *config.Decoder, cluster string, before reader) *meshReader {
+// Mesh returns a reader of the ConfigMap with the mesh configuration of a cluster; before is as for Objects.
+func Mesh(d *config.Decoder, cluster string, before Reader) Reader {
 	r := &meshReader{decoder: d, objects: map[config.Kind]*config.Object{}, where: cluster}
 	if b, ok := before.(*meshReader); ok {
 		r.before = b.objects
@@ -173,7 +186,7 @@ func newMeshReader(d *config.Decoder, cluster string, before reader) *meshReader
 	return r
 }
 
-func (r *meshReader) set(o runtime.Object, to *made) (problems []mesh.Problem) {
+func (r *meshReader) Set(o runtime.Object, to *Made) (problems []mesh.Problem) {
 	from := o.(*corev1.ConfigMap)
 	for _, part := range r.parts() {
 		text, said := from.Data[part.key]
@@ -193,7 +206,7 @@ func (r *meshReader) set(o runtime.Object, to *made) (problems []mesh.Problem) {
 		}
 		if read != nil {
 			r.objects[part.kind] = read
-			to.rows.Objects = append(to.rows.Objects, read)
+			to.Rows.Objects = append(to.Rows.Objects, read)
 		}
 	}
 	return problems
@@ -217,17 +230,17 @@ func (r *meshReader) parts() [2]meshPart {
 	}
 }
 
-func (r *meshReader) remove(_ runtime.Object, to *made) {
+func (r *meshReader) Remove(_ runtime.Object, to *Made) {
 	for _, part := range r.parts() {
 		r.drop(part.kind, to)
 	}
 }
 
-func (r *meshReader) listed() { r.before = nil }
+func (r *meshReader) Listed() { r.before = nil }
 
-func (r *meshReader) drop(kind config.Kind, to *made) {
+func (r *meshReader) drop(kind config.Kind, to *Made) {
 	if o := r.objects[kind]; o != nil {
 		delete(r.objects, kind)
-		to.gone.Objects = append(to.gone.Objects, o.Key)
+		to.Gone.Objects = append(to.Gone.Objects, o.Key)
 	}
 }

@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"fmt"
@@ -38,20 +38,20 @@ func rule(uid string, version int, timeout string) *unstructured.Unstructured {
 }
 
 // east returns the options of a cluster without observers.
-func east(t *testing.T) Options {
-	return Options{
+func east(t *testing.T) ObjectOptions {
+	return ObjectOptions{
 		Decoder: decoder(t), Cluster: "east", OnObject: func(*unstructured.Unstructured, bool) {},
-		Tags: &Tags{sorted: []string{"prod"}},
+		Tagged: func(tag string) bool { return tag == "prod" },
 	}
 }
 
 // An object is handed on with its stored identity, and without fields that are not read.
 func TestObjectsAreStripped(t *testing.T) {
-	var m made
-	if problems := newObjectReader(east(t), nil).set(rule("u1", 7, "1s"), &m); len(problems) > 0 {
+	var m Made
+	if problems := newObjectReader(east(t), nil).Set(rule("u1", 7, "1s"), &m); len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	o := m.rows.Objects[0]
+	o := m.Rows.Objects[0]
 	if want := (config.Stored{Cluster: "east", UID: "u1", Generation: 7, ResourceVersion: "7"}); o.Stored != want {
 		t.Errorf("it is stored as %v", o.Stored)
 	}
@@ -69,15 +69,15 @@ func TestRevisions(t *testing.T) {
 		revision  string
 		set, gone int
 	}{{"", 1, 0}, {"default", 0, 1}, {"default", 0, 0}, {"canary", 1, 0}, {"prod", 1, 0}, {"stable", 0, 1}} {
-		u, m := rule("u1", i+1, "1s"), made{}
+		u, m := rule("u1", i+1, "1s"), Made{}
 		if step.revision != "" {
-			u.SetLabels(map[string]string{revisionLabel: step.revision})
+			u.SetLabels(map[string]string{RevisionLabel: step.revision})
 		}
-		if problems := r.set(u, &m); len(problems) > 0 {
+		if problems := r.Set(u, &m); len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		if len(m.rows.Objects) != step.set || m.gone.Len() != step.gone {
-			t.Errorf("step %d sets %d and takes away %d", i, len(m.rows.Objects), m.gone.Len())
+		if len(m.Rows.Objects) != step.set || m.Gone.Len() != step.gone {
+			t.Errorf("step %d sets %d and takes away %d", i, len(m.Rows.Objects), m.Gone.Len())
 		}
 	}
 }
@@ -88,12 +88,12 @@ func TestVersionsOfAnObject(t *testing.T) {
 	r := newObjectReader(east(t), nil)
 	set := func(r *objectReader, o *unstructured.Unstructured) (says string) {
 		t.Helper()
-		var m made
-		problems := r.set(o, &m)
-		for _, o := range m.rows.Objects {
+		var m Made
+		problems := r.Set(o, &m)
+		for _, o := range m.Rows.Objects {
 			says += "+" + strings.Join(strings.Fields(fmt.Sprint(o.Stored.ResourceVersion)), "")
 		}
-		for range m.gone.Objects {
+		for range m.Gone.Objects {
 			says += "-"
 		}
 		for range problems {
@@ -128,14 +128,14 @@ func TestVersionsOfAnObject(t *testing.T) {
 	if got := set(again, rule("u1", 6, "nonsense")); got != "+5!" {
 		t.Errorf("a list of a refused version says %q", got)
 	}
-	again.listed()
+	again.Listed()
 	if got := set(again, rule("u2", 7, "nonsense")); got != "-!" {
 		t.Errorf("a refused object that took the place of another says %q", got)
 	}
-	var m made
-	again.remove(rule("u2", 8, "1s"), &m)
-	if m.gone.Len() != 0 {
-		t.Errorf("what was not in force goes: %v", m.gone)
+	var m Made
+	again.Remove(rule("u2", 8, "1s"), &m)
+	if m.Gone.Len() != 0 {
+		t.Errorf("what was not in force goes: %v", m.Gone)
 	}
 	third := newObjectReader(east(t), r)
 	if got := set(third, rule("u3", 9, "nonsense")); got != "!" {
@@ -149,11 +149,11 @@ func TestTouchedObjects(t *testing.T) {
 	r := newObjectReader(east(t), nil)
 	set := func(o *unstructured.Unstructured) (rows int, problems string) {
 		t.Helper()
-		var m made
-		for _, p := range r.set(o, &m) {
+		var m Made
+		for _, p := range r.Set(o, &m) {
 			problems += p.Code + " "
 		}
-		return len(m.rows.Objects), problems
+		return len(m.Rows.Objects), problems
 	}
 	version := func(generation int, resourceVersion string) *unstructured.Unstructured {
 		o := rule("u1", generation, "1s")

@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"hash/maphash"
@@ -10,9 +10,9 @@ import (
 // manySlices is how many slices of one service have links. Fewer are compared with each other whenever one changes.
 const manySlices = 8
 
-// mostShares is in how many slices of a service an endpoint, or a Pod, counts: the first ones by name. So a change of a slice costs what a
+// MostShares is in how many slices of a service an endpoint, or a Pod, counts: the first ones by name. So a change of a slice costs what a
 // few slices cost, whatever they have in common. It is not less than manySlices.
-const mostShares = 16
+const MostShares = 16
 
 // links finds the slices of one service that have an endpoint, or a Pod, in common, so that a change of one slice costs what these slices
 // cost, however many the service has. It knows both by hashes: two that are alike by accident are compared in vain.

@@ -1,4 +1,4 @@
-package inject
+package form
 
 import (
 	"errors"
@@ -9,8 +9,6 @@ import (
 
 	"fairway/internal/printable"
 )
-
-// Checks of annotations' values. Each check takes the value and returns what would be right.
 
 // mostItems bounds a list in an annotation.
 const mostItems = 1000
@@ -26,13 +24,14 @@ func each(value string, check func(string) error) error {
 			continue
 		}
 		if err := check(item); err != nil {
-			return fmt.Errorf("%s: %w", quoted(item), err)
+			return fmt.Errorf("%s: %w", Quoted(item), err)
 		}
 	}
 	return nil
 }
 
-func ports(star bool) func(string) error {
+// Ports accepts lists of ports, and * alone if star is set.
+func Ports(star bool) func(string) error {
 	return func(value string) error {
 		if star && strings.TrimSpace(value) == "*" {
 			return nil
@@ -50,7 +49,8 @@ func ports(star bool) func(string) error {
 	}
 }
 
-func networks(star bool) func(string) error {
+// Networks accepts lists of networks and addresses, and * alone if star is set.
+func Networks(star bool) func(string) error {
 	return func(value string) error {
 		if star && strings.TrimSpace(value) == "*" {
 			return nil
@@ -71,8 +71,8 @@ func networks(star bool) func(string) error {
 	}
 }
 
-// interfaces checks names as the agent and the kernel take them.
-func interfaces(value string) error {
+// Interfaces accepts lists of names of network interfaces, as the agent and the kernel take them.
+func Interfaces(value string) error {
 	return each(value, func(item string) error {
 		if item == "+" || item == "." || item == ".." || len(item) > 15 || strings.ContainsAny(item, "/: \t\n\"'\\*") {
 			return errors.New("want names of network interfaces with commas between; a + at the end matches any end")
@@ -81,46 +81,51 @@ func interfaces(value string) error {
 	})
 }
 
-func number(least, most int) func(string) error {
+// Number accepts whole numbers from least to most.
+func Number(least, most int) func(string) error {
 	return func(value string) error {
 		if n, err := strconv.Atoi(value); err != nil || n < least || n > most {
-			return fmt.Errorf("%s is not a whole number from %d to %d", quoted(value), least, most)
+			return fmt.Errorf("%s is not a whole number from %d to %d", Quoted(value), least, most)
 		}
 		return nil
 	}
 }
 
-func truth(value string) error {
+// Truth accepts true and false, in every way that strconv.ParseBool does.
+func Truth(value string) error {
 	if _, err := strconv.ParseBool(value); err != nil {
-		return fmt.Errorf("%s is neither true nor false", quoted(value))
+		return fmt.Errorf("%s is neither true nor false", Quoted(value))
 	}
 	return nil
 }
 
-// oneOf accepts only the given words.
-func oneOf(words ...string) func(string) error {
+// OneOf accepts only the given words.
+func OneOf(words ...string) func(string) error {
 	return func(value string) error {
 		for _, w := range words {
 			if value == w {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s is not one of %s", quoted(value), strings.Join(words, ", "))
+		return fmt.Errorf("%s is not one of %s", Quoted(value), strings.Join(words, ", "))
 	}
 }
 
 // longestWord bounds an argument that an annotation names: a log level, an image.
 const longestWord = 1024
 
-// plain accepts a word that may be an argument of the agent's: no space, no control character, and not the beginning of a flag.
-func plain(value string) error {
+// Plain accepts a word that may be an argument of the agent's: no space, no control character, and not the beginning of a flag.
+func Plain(value string) error {
 	switch {
 	case value == "" || len(value) > longestWord:
 		return fmt.Errorf("want a word of at most %d bytes", longestWord)
 	case strings.HasPrefix(value, "-"):
-		return fmt.Errorf("%s: a word does not begin with -", quoted(value))
+		return fmt.Errorf("%s: a word does not begin with -", Quoted(value))
 	case strings.ContainsAny(value, " \t\r\n$") || printable.Text(value, longestWord) != value:
-		return fmt.Errorf("%s: want a word without spaces and $", quoted(value))
+		return fmt.Errorf("%s: want a word without spaces and $", Quoted(value))
 	}
 	return nil
 }
+
+// Quoted quotes a stranger's text, printable and short.
+func Quoted(s string) string { return strconv.Quote(printable.Text(s, printable.Short)) }

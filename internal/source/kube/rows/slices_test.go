@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"fmt"
@@ -32,11 +32,11 @@ func slice(name, service string, ready bool, port int32, addresses ...string) *d
 // rows are what a sink holds of slices that were handed on.
 type rows map[mesh.SliceKey]*mesh.Slice
 
-func (r rows) take(m made) {
-	for _, k := range m.gone.Slices {
+func (r rows) take(m Made) {
+	for _, k := range m.Gone.Slices {
 		delete(r, k)
 	}
-	for _, s := range m.rows.Slices {
+	for _, s := range m.Rows.Slices {
 		r[s.Key] = s
 	}
 }
@@ -86,11 +86,11 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 		{nil, "a", "web/b 10.0.0.1: 10.0.0.1 ports=p90=90"},
 		{nil, "b", ""},
 	} {
-		var m made
+		var m Made
 		if step.set != nil {
-			r.set(step.set, &m)
+			r.Set(step.set, &m)
 		} else {
-			r.remove(slice(step.gone, "", true, 1), &m)
+			r.Remove(slice(step.gone, "", true, 1), &m)
 		}
 		held.take(m)
 		if got := held.String(); got != step.want {
@@ -139,8 +139,8 @@ func TestOneAddressWithTwoPorts(t *testing.T) {
 	} {
 		r, held := newSliceReader(registry()), rows{}
 		for _, s := range c.all {
-			var m made
-			r.set(s, &m)
+			var m Made
+			r.Set(s, &m)
 			held.take(m)
 		}
 		if got := held.String(); got != c.want {
@@ -164,9 +164,9 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 		now := map[string]*discoveryv1.EndpointSlice{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
-			var m made
+			var m Made
 			if rapid.IntRange(0, 3).Draw(t, "what") == 0 {
-				r.remove(slice(name, "", true, 1), &m)
+				r.Remove(slice(name, "", true, 1), &m)
 				delete(now, name)
 			} else {
 				s := slice(
@@ -177,32 +177,32 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 				if rapid.Bool().Draw(t, "one name") {
 					s = calling(s, "http")
 				}
-				r.set(s, &m)
+				r.Set(s, &m)
 				now[name] = s
 			}
 			held.take(m)
 		}
 		fresh, want := anew(), rows{}
-		var m made
+		var m Made
 		for _, name := range []string{"c", "a", "b"} {
 			if now[name] != nil {
-				fresh.set(now[name], &m)
+				fresh.Set(now[name], &m)
 			}
 		}
-		want.take(made{rows: m.rows})
+		want.take(Made{Rows: m.Rows})
 		if held.String() != want.String() {
 			t.Fatalf("after a history\n%s\nat once\n%s", held, want)
 		}
 		listed, list := anew(), rows{}
-		m = made{}
-		listed.begin()
+		m = Made{}
+		listed.Begin()
 		for _, name := range []string{"b", "c", "a"} {
 			if now[name] != nil {
-				listed.set(now[name], &m)
+				listed.Set(now[name], &m)
 			}
 		}
-		listed.settle(&m)
-		list.take(made{rows: m.rows})
+		listed.Settle(&m)
+		list.take(Made{Rows: m.Rows})
 		if list.String() != want.String() {
 			t.Fatalf("in a list\n%s\none by one\n%s", list, want)
 		}
@@ -227,13 +227,13 @@ func TestListsOfSlicesAreLinear(t *testing.T) {
 			all[i] = slice(fmt.Sprint("s-", i), "web", true, 80, "10.0.0.1", fmt.Sprintf("10.1.%d.%d", i/250, i%250))
 		}
 		return testing.AllocsPerRun(3, func() {
-			r, m := newSliceReader(registry()), made{}
-			r.begin()
+			r, m := newSliceReader(registry()), Made{}
+			r.Begin()
 			for _, s := range all {
-				r.set(s, &m)
+				r.Set(s, &m)
 			}
-			if r.settle(&m); len(m.rows.Slices) != n {
-				t.Fatalf("%d slices come of %d", len(m.rows.Slices), n)
+			if r.Settle(&m); len(m.Rows.Slices) != n {
+				t.Fatalf("%d slices come of %d", len(m.Rows.Slices), n)
 			}
 		})
 	}
@@ -257,20 +257,20 @@ func eventsOfSlices(t *testing.T, many int) {
 		return slice(fmt.Sprint("s", i), "web", true, 80, append(more, fmt.Sprintf("10.1.%d.%d", i/250, i%250))...)
 	}
 	steps := 0
-	apply := func(do func(m *made)) {
-		var m made
+	apply := func(do func(m *Made)) {
+		var m Made
 		do(&m)
-		if steps++; len(m.rows.Slices) > 2*manySlices {
-			t.Fatalf("step %d hands on %d slices", steps, len(m.rows.Slices))
+		if steps++; len(m.Rows.Slices) > 2*manySlices {
+			t.Fatalf("step %d hands on %d slices", steps, len(m.Rows.Slices))
 		}
 		held.take(m)
 	}
 	for i := range many {
-		apply(func(m *made) { r.set(of(i), m) })
+		apply(func(m *Made) { r.Set(of(i), m) })
 	}
 	for i := 1; i < many; i++ { // 10.0.0.1 moves: it is in two slices for a while
-		apply(func(m *made) { r.set(of(i, "10.0.0.1"), m) })
-		apply(func(m *made) { r.set(of(i-1), m) })
+		apply(func(m *Made) { r.Set(of(i, "10.0.0.1"), m) })
+		apply(func(m *Made) { r.Set(of(i-1), m) })
 	}
 	endpoints := 0
 	for _, s := range held {
@@ -280,7 +280,7 @@ func eventsOfSlices(t *testing.T, many int) {
 		t.Errorf("%d slices have %d endpoints, want %d and one more", len(held), endpoints, many)
 	}
 	for i := range many {
-		apply(func(m *made) { r.remove(of(i), m) })
+		apply(func(m *Made) { r.Remove(of(i), m) })
 	}
 	if len(held)+len(r.of)+len(r.rows)+len(r.links) != 0 {
 		t.Errorf("%d slices are held", len(held))
@@ -297,15 +297,15 @@ func TestEventsOfSlicesThatShareAreLinear(t *testing.T) {
 	slices.Reverse(all) // each takes the place of another among the first ones
 	cost := func(n int) float64 {
 		return testing.AllocsPerRun(1, func() {
-			r, held, left := newSliceReader(registry()), rows{}, map[object]int{}
+			r, held, left := newSliceReader(registry()), rows{}, map[ID]int{}
 			for _, s := range all[:n] {
-				var m made
-				r.set(s, &m)
-				if len(m.rows.Slices) > mostShares+1 {
-					t.Fatalf("one event hands on %d slices", len(m.rows.Slices))
+				var m Made
+				r.Set(s, &m)
+				if len(m.Rows.Slices) > MostShares+1 {
+					t.Fatalf("one event hands on %d slices", len(m.Rows.Slices))
 				}
 				held.take(m)
-				maps.Copy(left, m.left)
+				maps.Copy(left, m.Left)
 			}
 			endpoints, told := 0, 0
 			for _, s := range held {
@@ -314,7 +314,7 @@ func TestEventsOfSlicesThatShareAreLinear(t *testing.T) {
 			for _, n := range left {
 				told += n
 			}
-			if len(held) != n || endpoints != n+1 || told != n-mostShares {
+			if len(held) != n || endpoints != n+1 || told != n-MostShares {
 				t.Fatalf("%d slices have %d endpoints, want %d and one more; %d are said to be left out", len(held), endpoints, n, told)
 			}
 		})

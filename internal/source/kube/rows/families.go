@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"net/netip"

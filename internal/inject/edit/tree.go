@@ -1,21 +1,19 @@
-package inject
+package edit
 
 import (
 	"encoding/json"
-	"fmt"
 )
 
-// Accessors of a tree's parts. A part of the wrong form counts as missing; typed has refused it before.
-
-func fields(m map[string]any, path ...string) map[string]any {
+// Fields returns the map at a path; nil if it is missing.
+func Fields(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		m, _ = m[name].(map[string]any)
 	}
 	return m
 }
 
-// grown is fields, but creates missing parts.
-func grown(m map[string]any, path ...string) map[string]any {
+// Grown is Fields, but creates missing parts in m.
+func Grown(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		next, ok := m[name].(map[string]any)
 		if !ok {
@@ -27,13 +25,14 @@ func grown(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
-func list(m map[string]any, name string) []any {
+// List returns the list in a field; nil if it is missing.
+func List(m map[string]any, name string) []any {
 	l, _ := m[name].([]any)
 	return l
 }
 
-// setList sets a list, or deletes it if it is empty.
-func setList(m map[string]any, name string, l []any) {
+// SetList sets the list in a field of m, or deletes the field if the list is empty.
+func SetList(m map[string]any, name string, l []any) {
 	if len(l) == 0 {
 		delete(m, name)
 		return
@@ -41,62 +40,63 @@ func setList(m map[string]any, name string, l []any) {
 	m[name] = l
 }
 
-func text(m map[string]any, name string) string {
+// Text returns the text in a field; empty if it is missing.
+func Text(m map[string]any, name string) string {
 	s, _ := m[name].(string)
 	return s
 }
 
-// named finds an item of a list by its name.
-func named(l []any, name string) map[string]any {
+// Named returns the first item of a list with a name; nil if there is none.
+func Named(l []any, name string) map[string]any {
 	for _, item := range l {
-		if m, ok := item.(map[string]any); ok && text(m, "name") == name {
+		if m, ok := item.(map[string]any); ok && Text(m, "name") == name {
 			return m
 		}
 	}
 	return nil
 }
 
-// byName maps the names of a list's items to their index; of several with one name to the first.
-type byName map[string]int
+// ByName maps the names of a list's items to their index. If several items have one name, it has the first.
+type ByName map[string]int
 
-// places returns the index of a list's items by name, for callers that look up many: lists of pods may be long.
-func places(l []any) byName {
-	out := make(byName, len(l))
+// Places returns the index of a list's items by name, for callers that look up many: lists of pods may be long.
+func Places(l []any) ByName {
+	out := make(ByName, len(l))
 	for i, item := range l {
 		if m, ok := item.(map[string]any); ok {
-			if _, has := out[text(m, "name")]; !has {
-				out[text(m, "name")] = i
+			if _, has := out[Text(m, "name")]; !has {
+				out[Text(m, "name")] = i
 			}
 		}
 	}
 	return out
 }
 
-// at returns the place of the item with a name; -1 if there is none.
-func (b byName) at(name string) int {
+// At returns the place of the item with a name; -1 if there is none.
+func (b ByName) At(name string) int {
 	if i, ok := b[name]; ok {
 		return i
 	}
 	return -1
 }
 
-// without returns a list without the items of some names.
-func without(l []any, names ...string) []any {
+// Without returns a copy of a list without the items of some names.
+func Without(l []any, names ...string) []any {
 	drop := map[string]bool{}
 	for _, n := range names {
 		drop[n] = true
 	}
 	var out []any
 	for _, item := range l {
-		if m, ok := item.(map[string]any); !ok || !drop[text(m, "name")] {
+		if m, ok := item.(map[string]any); !ok || !drop[Text(m, "name")] {
 			out = append(out, item)
 		}
 	}
 	return out
 }
 
-// clone copies a tree of JSON's types.
-func clone[T any](v T) T {
+// Clone copies a tree of JSON's types.
+func Clone[T any](v T) T {
 	c, _ := cloneAny(v).(T)
 	return c
 }
@@ -119,8 +119,8 @@ func cloneAny(v any) any {
 	return v
 }
 
-// typed converts a tree to a Go value. The error names the field.
-func typed(tree any, into any) error {
+// Typed converts a tree to a Go value. The error names the field.
+func Typed(tree any, into any) error {
 	raw, err := json.Marshal(tree)
 	if err != nil {
 		return err
@@ -128,8 +128,8 @@ func typed(tree any, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// treeOf converts a Go value to a tree, without nulls and empty parts: an empty part of an overlay changes nothing.
-func treeOf(v any) (map[string]any, error) {
+// TreeOf converts a Go value to a tree, without nulls and empty parts: an empty part of an overlay changes nothing.
+func TreeOf(v any) (map[string]any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func treeOf(v any) (map[string]any, error) {
 	if err := json.Unmarshal(raw, &out); err != nil {
 		return nil, err
 	}
-	pruned, _ := prune(whole(out)).(map[string]any)
+	pruned, _ := prune(Whole(out)).(map[string]any)
 	return pruned, nil
 }
 
@@ -174,16 +174,16 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// whole converts numbers without a fraction to int64, as they are in trees.
-func whole(v any) any {
+// Whole converts numbers without a fraction to int64, as they are in trees. It changes v and returns it.
+func Whole(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
-			v[k] = whole(e)
+			v[k] = Whole(e)
 		}
 	case []any:
 		for i, e := range v {
-			v[i] = whole(e)
+			v[i] = Whole(e)
 		}
 	case float64:
 		if n := int64(v); float64(n) == v {
@@ -191,9 +191,4 @@ func whole(v any) any {
 		}
 	}
 	return v
-}
-
-// refused returns an error for the author of a pod.
-func refused(where, format string, args ...any) error {
-	return fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...))
 }

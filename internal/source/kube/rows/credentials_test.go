@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"testing"
@@ -31,25 +31,28 @@ func TestRefusedCredentialsAreKeptByLists(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind      config.Kind
+		read      func(before Reader) Reader
 		good, bad runtime.Object
 	}{
-		{config.Secret, secret("1", key), secret("2", []byte("nonsense"))},
-		{config.ConfigMap, authorities("1", certificate), authorities("2", []byte("nonsense"))},
+		{config.Secret, func(before Reader) Reader { return Secrets(east(t), before) }, secret("1", key), secret("2", []byte("nonsense"))},
+		{
+			config.ConfigMap, func(before Reader) Reader { return ConfigMaps(east(t), before) },
+			authorities("1", certificate), authorities("2", []byte("nonsense")),
+		},
 	} {
-		read := wantedKind(east(t), new(clients), config.Key{Kind: c.kind, Namespace: "infra", Name: "web"}).read
-		var first made
-		r := read(nil)
-		if problems := r.set(c.good, &first); len(problems) > 0 || len(first.rows.Objects) != 1 {
-			t.Fatalf("the %s says %v and has %v", c.kind, first.rows.Objects, problems)
+		var first Made
+		r := c.read(nil)
+		if problems := r.Set(c.good, &first); len(problems) > 0 || len(first.Rows.Objects) != 1 {
+			t.Fatalf("the %s says %v and has %v", c.kind, first.Rows.Objects, problems)
 		}
-		r.listed()
+		r.Listed()
 		for n := range 2 {
-			var m made
-			r = read(r)
-			problems := r.set(c.bad.DeepCopyObject(), &m)
-			r.listed()
-			if len(problems) == 0 || len(m.rows.Objects) != 1 || m.rows.Objects[0] != first.rows.Objects[0] {
-				t.Errorf("list %d of a %s that is refused says %v, with the problems %v", n+1, c.kind, m.rows.Objects, problems)
+			var m Made
+			r = c.read(r)
+			problems := r.Set(c.bad.DeepCopyObject(), &m)
+			r.Listed()
+			if len(problems) == 0 || len(m.Rows.Objects) != 1 || m.Rows.Objects[0] != first.Rows.Objects[0] {
+				t.Errorf("list %d of a %s that is refused says %v, with the problems %v", n+1, c.kind, m.Rows.Objects, problems)
 			}
 		}
 	}

@@ -1,10 +1,11 @@
-package inject
+package values
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fairway/internal/inject/form"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,8 +16,8 @@ import (
 	"fairway"
 )
 
-// values is the content of the ConfigMap's key of this name, in the structure of Istio's chart. Its other fields are for templates.
-type values struct {
+// Values is the content of the ConfigMap's key of this name, in the structure of Istio's chart. Its other fields are for templates.
+type Values struct {
 	Global  globalValues  `json:"global"`
 	Webhook webhookValues `json:"sidecarInjectorWebhook"`
 	Pilot   struct {
@@ -102,45 +103,47 @@ func (l *loose) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*string)(l))
 }
 
-func defaultValues(s Settings) values {
-	var v values
+// Default returns the values of a chart that sets none. An empty cluster or domain has a default too.
+func Default(cluster, domain string) Values {
+	var v Values
 	g := &v.Global
 	g.Hub, g.Tag, g.Proxy.Image = "fairway", fairway.Version, "proxy"
-	g.MultiCluster.ClusterName = cmp.Or(s.Cluster, "Kubernetes")
+	g.MultiCluster.ClusterName = cmp.Or(cluster, "Kubernetes")
 	g.SDS.Token.Audience = "istio-ca"
-	g.Proxy.ClusterDomain = cmp.Or(s.Domain, "cluster.local")
+	g.Proxy.ClusterDomain = cmp.Or(domain, "cluster.local")
 	g.Proxy.LogLevel, g.Proxy.ComponentLogLevel, g.Logging.Level = "warning", "misc:error", "default:info"
 	g.Proxy.IncludeIPRanges, g.Proxy.IncludeInbound = "*", "*"
 	g.Proxy.ReadinessPeriod, g.Proxy.ReadinessThreshold = 15, 4
 	g.Proxy.StartupProbe.Enabled, g.Proxy.StartupProbe.FailureThreshold = true, 600
 	g.Proxy.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	g.Proxy.Resources = corev1.ResourceRequirements{
-		Requests: quantities("100m", "128Mi"),
-		Limits:   quantities("2", "1Gi"),
+		Requests: Quantities("100m", "128Mi"),
+		Limits:   Quantities("2", "1Gi"),
 	}
 	v.Webhook.RewriteAppHTTPProbe = true
 	return v
 }
 
-func quantities(cpu, memory string) corev1.ResourceList {
+// Quantities returns amounts of CPU and memory. It panics if one is not a quantity, so callers pass constants only.
+func Quantities(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// check refuses impossible values.
-func (v *values) check(name string) error {
+// Check returns an error for impossible values; name is the file or the key that they are from, for the message.
+func (v *Values) Check(name string) error {
 	var errs []error
 	p := v.Global.Proxy
 	for _, one := range []struct {
 		field, value string
 		check        func(string) error
 	}{
-		{"includeIPRanges", p.IncludeIPRanges, networks(true)},
-		{"excludeIPRanges", p.ExcludeIPRanges, networks(false)},
-		{"includeInboundPorts", p.IncludeInbound, ports(true)},
-		{"excludeInboundPorts", p.ExcludeInbound, ports(false)},
-		{"includeOutboundPorts", p.IncludeOutbound, ports(false)},
-		{"excludeOutboundPorts", p.ExcludeOutbound, ports(false)},
-		{"statusPort", string(p.StatusPort), number(0, 65535)},
+		{"includeIPRanges", p.IncludeIPRanges, form.Networks(true)},
+		{"excludeIPRanges", p.ExcludeIPRanges, form.Networks(false)},
+		{"includeInboundPorts", p.IncludeInbound, form.Ports(true)},
+		{"excludeInboundPorts", p.ExcludeInbound, form.Ports(false)},
+		{"includeOutboundPorts", p.IncludeOutbound, form.Ports(false)},
+		{"excludeOutboundPorts", p.ExcludeOutbound, form.Ports(false)},
+		{"statusPort", string(p.StatusPort), form.Number(0, 65535)},
 	} {
 		if err := one.check(one.value); one.value != "" && err != nil {
 			errs = append(errs, fmt.Errorf("%s: global.proxy.%s: %w", cmp.Or(name, "values"), one.field, err))
@@ -148,20 +151,20 @@ func (v *values) check(name string) error {
 	}
 	if native := string(v.Pilot.Env["ENABLE_NATIVE_SIDECARS"]); native != "" {
 		if _, err := strconv.ParseBool(native); err != nil {
-			errs = append(errs, fmt.Errorf("%s: pilot.env.ENABLE_NATIVE_SIDECARS: %s is neither true nor false", name, quoted(native)))
+			errs = append(errs, fmt.Errorf("%s: pilot.env.ENABLE_NATIVE_SIDECARS: %s is neither true nor false", name, form.Quoted(native)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// native reports whether sidecars are native ones by default.
-func (v *values) native() bool {
+// Native reports whether sidecars are native sidecars by default.
+func (v *Values) Native() bool {
 	on, err := strconv.ParseBool(string(v.Pilot.Env["ENABLE_NATIVE_SIDECARS"]))
 	return err != nil || on
 }
 
-// image returns a whole reference, or completes a name with hub, tag and variant.
-func (v *values) image(name, variant string) string {
+// Image returns a whole reference, or completes a name with hub, tag and variant.
+func (v *Values) Image(name, variant string) string {
 	if strings.Contains(name, "/") {
 		return name
 	}

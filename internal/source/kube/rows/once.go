@@ -1,9 +1,8 @@
-package kube
+package rows
 
 import (
 	"hash/maphash"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"fairway/internal/mesh"
@@ -15,25 +14,19 @@ type once[O stored, R, T any] struct {
 	of   func(O) (row R, problems []mesh.Problem, is bool) // is: there is a row
 	keep func(R) T                                         // as much of a row as tells it from another
 	same func(a, b T) bool
-	put  func(row R, to *made)
-	take func(o O, to *made)
-	rows map[object]T // of what has been handed on
+	put  func(row R, to *Made)
+	take func(o O, to *Made)
+	rows map[ID]T // of what has been handed on
 }
 
-// stored is an object of an API server.
-type stored interface {
-	runtime.Object
-	metav1.Object
-}
-
-func (r *once[O, R, T]) set(from runtime.Object, to *made) []mesh.Problem {
+func (r *once[O, R, T]) Set(from runtime.Object, to *Made) []mesh.Problem {
 	o := from.(O)
 	row, problems, is := r.of(o)
 	if !is {
-		r.remove(from, to)
+		r.Remove(from, to)
 		return nil
 	}
-	id, now := object{o.GetNamespace(), o.GetName()}, r.keep(row)
+	id, now := ID{o.GetNamespace(), o.GetName()}, r.keep(row)
 	if was, has := r.rows[id]; has && r.same(was, now) {
 		return problems
 	}
@@ -42,13 +35,13 @@ func (r *once[O, R, T]) set(from runtime.Object, to *made) []mesh.Problem {
 	return problems
 }
 
-func (r *once[O, R, T]) remove(from runtime.Object, to *made) {
+func (r *once[O, R, T]) Remove(from runtime.Object, to *Made) {
 	o := from.(O)
-	delete(r.rows, object{o.GetNamespace(), o.GetName()})
+	delete(r.rows, ID{o.GetNamespace(), o.GetName()})
 	r.take(o, to)
 }
 
-func (r *once[O, R, T]) listed() {}
+func (r *once[O, R, T]) Listed() {}
 
 // print tells a row from all others. Two rows have the same print with a chance of one in 2^128, and no input can be
 // chosen to raise it.

@@ -1,4 +1,4 @@
-package inject
+package edit
 
 import (
 	"reflect"
@@ -88,7 +88,7 @@ func allNamed(l []any) bool {
 	seen := map[string]bool{}
 	for _, item := range l {
 		m, ok := item.(map[string]any)
-		name := text(m, "name")
+		name := Text(m, "name")
 		if !ok || name == "" || seen[name] {
 			return false
 		}
@@ -99,32 +99,32 @@ func allNamed(l []any) bool {
 
 // items brings a list from one state to another, from its beginning on; now is what it is so far.
 func (p *patcher) items(at string, now, after []any) {
-	wanted, kept := places(after), now[:0:0]
+	wanted, kept := Places(after), now[:0:0]
 	for i := len(now) - 1; i >= 0; i-- {
-		if m, _ := now[i].(map[string]any); wanted.at(text(m, "name")) < 0 {
+		if m, _ := now[i].(map[string]any); wanted.At(Text(m, "name")) < 0 {
 			p.op("remove", at+"/"+strconv.Itoa(i), nil)
 		}
 	}
 	for _, item := range now {
-		if m, _ := item.(map[string]any); wanted.at(text(m, "name")) >= 0 {
+		if m, _ := item.(map[string]any); wanted.At(Text(m, "name")) >= 0 {
 			kept = append(kept, item)
 		}
 	}
 	now = kept
-	there := places(now)
+	there := Places(now)
 	for i, item := range after {
 		want, _ := item.(map[string]any)
-		here, name := at+"/"+strconv.Itoa(i), text(want, "name")
-		if there.at(name) < 0 {
+		here, name := at+"/"+strconv.Itoa(i), Text(want, "name")
+		if there.At(name) < 0 {
 			p.op("add", here, want)
 			now = slices.Insert(now, i, item)
 			continue
 		}
 		from := i // the item's place if the kept items are already in order
-		if m, _ := now[i].(map[string]any); text(m, "name") != name {
+		if m, _ := now[i].(map[string]any); Text(m, "name") != name {
 			from = slices.IndexFunc(now, func(other any) bool {
 				m, _ := other.(map[string]any)
-				return text(m, "name") == name
+				return Text(m, "name") == name
 			})
 		}
 		old, _ := now[from].(map[string]any)

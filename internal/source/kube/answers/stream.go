@@ -1,4 +1,4 @@
-package kube
+package answers
 
 import (
 	"bufio"
@@ -26,8 +26,8 @@ const (
 	maxValues = 250_000  // of such an object
 )
 
-// item is an object of Kubernetes' own that reads itself.
-type item interface {
+// Item is an object of Kubernetes' own that reads itself.
+type Item interface {
 	runtime.Object
 	Unmarshal([]byte) error
 }
@@ -35,7 +35,7 @@ type item interface {
 // stream reads a list object by object, so that no more than one of them is decoded at a time.
 type stream struct {
 	from *bufio.Reader
-	make func() item
+	make func() Item
 	each func(runtime.Object) error
 	wary bool // the API server is not trusted
 	meta metav1.ListMeta

@@ -1,4 +1,4 @@
-package kube
+package rows
 
 import (
 	"fmt"
@@ -23,28 +23,28 @@ func TestRowsAreHandedOnOnce(t *testing.T) {
 		return m
 	}
 	for name, c := range map[string]struct {
-		read func(translate.Registry) reader
+		read func(translate.Registry) Reader
 		of   func(metav1.ObjectMeta) runtime.Object
 	}{
-		"node": {nodes, func(m metav1.ObjectMeta) runtime.Object {
+		"node": {Nodes, func(m metav1.ObjectMeta) runtime.Object {
 			m.Namespace = ""
 			return &corev1.Node{ObjectMeta: m, Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}}}
 		}},
-		"pod": {pods, func(m metav1.ObjectMeta) runtime.Object { return &corev1.Pod{ObjectMeta: m} }},
-		"service": {services, func(m metav1.ObjectMeta) runtime.Object {
+		"pod": {Pods, func(m metav1.ObjectMeta) runtime.Object { return &corev1.Pod{ObjectMeta: m} }},
+		"service": {Services, func(m metav1.ObjectMeta) runtime.Object {
 			return &corev1.Service{ObjectMeta: m, Spec: ports(len(m.Labels))}
 		}},
 	} {
 		reads := c.read(r)
 		says := func(o runtime.Object, gone bool) string {
-			var m made
+			var m Made
 			if gone {
-				reads.remove(o, &m)
+				reads.Remove(o, &m)
 			} else {
-				reads.set(o, &m)
+				reads.Set(o, &m)
 			}
-			return fmt.Sprintf("+%d-%d", len(m.rows.Machines)+len(m.rows.Workloads)+len(m.rows.Services),
-				len(m.gone.Machines)+len(m.gone.Workloads)+len(m.gone.Services))
+			return fmt.Sprintf("+%d-%d", len(m.Rows.Machines)+len(m.Rows.Workloads)+len(m.Rows.Services),
+				len(m.Gone.Machines)+len(m.Gone.Workloads)+len(m.Gone.Services))
 		}
 		for i, step := range []struct {
 			o    metav1.ObjectMeta
@@ -62,13 +62,13 @@ func TestRowsAreHandedOnOnce(t *testing.T) {
 			t.Errorf("%s: a list leaves out what was known", name)
 		}
 	}
-	reads := pods(r)
-	var m made
-	reads.set(&corev1.Pod{ObjectMeta: meta("a")}, &m)
-	reads.set(&corev1.Pod{ObjectMeta: meta("a"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, &m)
-	reads.set(&corev1.Pod{ObjectMeta: meta("a")}, &m)
-	if len(m.rows.Workloads) != 2 || len(m.gone.Workloads) != 1 {
-		t.Errorf("a pod that ended and came again: %v, %v", m.rows.Workloads, m.gone.Workloads)
+	reads := Pods(r)
+	var m Made
+	reads.Set(&corev1.Pod{ObjectMeta: meta("a")}, &m)
+	reads.Set(&corev1.Pod{ObjectMeta: meta("a"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, &m)
+	reads.Set(&corev1.Pod{ObjectMeta: meta("a")}, &m)
+	if len(m.Rows.Workloads) != 2 || len(m.Gone.Workloads) != 1 {
+		t.Errorf("a pod that ended and came again: %v, %v", m.Rows.Workloads, m.Gone.Workloads)
 	}
 }
 
