@@ -56,7 +56,7 @@ func (i *Injector) Inject(r Request) (Result, error) {
 	}
 	var pod corev1.Pod
 	if err := edit.Typed(tree, &pod); err != nil {
-		return Result{}, fmt.Errorf("this is no pod: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return Result{}, fmt.Errorf("this is not a pod: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if err := boundedPod(&pod); err != nil {
 		return Result{}, err

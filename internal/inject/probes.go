@@ -68,7 +68,7 @@ func (r *rewriting) handler(c, probe map[string]any, kind, path string) {
 		port, ok := resolvePort(c, asked["port"])
 		if !ok {
 			r.warnings = append(r.warnings, fmt.Sprintf(
-				"container %s: %s.%s.port: %s is no port of the container, so the probe stays as it is: name one of its ports",
+				"container %s: %s.%s.port: %s is not a port of the container, so the probe stays as it is: name one of its ports",
 				form.Quoted(edit.Text(c, "name")), kind, how, form.Quoted(fmt.Sprint(asked["port"]))))
 			return
 		}

@@ -148,7 +148,7 @@ func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 		errs = append(errs, fmt.Errorf("statusPort: %w", err))
 	}
 	if p := c.GetConfigPath(); p != "" && (form.Plain(p) != nil || strings.ContainsAny(p, ":,") || path.Join("/", p) == "/") {
-		errs = append(errs, fmt.Errorf("configPath: %s is no folder of the proxy's: write it as ./etc/istio/proxy", form.Quoted(p)))
+		errs = append(errs, fmt.Errorf("configPath: %s is not a folder of the proxy's: write it as ./etc/istio/proxy", form.Quoted(p)))
 	}
 	if len(c.GetProxyMetadata()) > mostMetadata {
 		errs = append(errs, fmt.Errorf("proxyMetadata: %d variables of at most %d", len(c.GetProxyMetadata()), mostMetadata))
@@ -156,7 +156,7 @@ func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.GetProxyMetadata())) {
 		if len(key) > 256 || !variableName.MatchString(key) {
-			errs = append(errs, fmt.Errorf("proxyMetadata: %s is no name of a variable", form.Quoted(key)))
+			errs = append(errs, fmt.Errorf("proxyMetadata: %s is not a name of a variable", form.Quoted(key)))
 		}
 		if value := c.GetProxyMetadata()[key]; len(value) > longestMetadata {
 			errs = append(errs, fmt.Errorf("proxyMetadata: %s has %d bytes of at most %d", key, len(value), longestMetadata))

@@ -157,7 +157,7 @@ func (i *Injector) custom(t *template.Template, s surroundings) (map[string]any,
 	}
 	var pod corev1.Pod
 	if err := edit.Typed(over, &pod); err != nil {
-		return nil, fmt.Errorf("its output is no part of a Pod: %w", err)
+		return nil, fmt.Errorf("its output is not a part of a Pod: %w", err)
 	}
 	return over, nil
 }

@@ -138,7 +138,7 @@ func rootForTransparent(pod *corev1.Pod) error {
 
 func configMapName(value string) error {
 	if msgs := validation.IsDNS1123Subdomain(value); len(msgs) > 0 {
-		return fmt.Errorf("%s is no name of a ConfigMap: %s", form.Quoted(value), msgs[0])
+		return fmt.Errorf("%s is not a name of a ConfigMap: %s", form.Quoted(value), msgs[0])
 	}
 	return nil
 }
