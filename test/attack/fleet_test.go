@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -39,8 +40,8 @@ func fleetPlane(t *testing.T) (p *plane.Plane, plain, secure string) {
 	return p, net.JoinHostPort(from, portOf(t, p.Address())), net.JoinHostPort(from, portOf(t, p.Discovery.SecureAddr()))
 }
 
-// comeBack has n proxies open a connection and a stream each, at once and from one address. It returns how often one was refused until it
-// was answered, and how long that took all of them.
+// comeBack has n proxies open a connection and a stream each, at once and from one address. Like Envoy, a refused one pauses for a random
+// time, whose bound doubles. comeBack returns how often one was refused until it was answered, and how long that took all of them.
 func comeBack(t *testing.T, n int, to string, shown func(i int) (plane.Proxy, credentials.TransportCredentials)) (int64, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -57,7 +58,7 @@ func comeBack(t *testing.T, n int, to string, shown func(i int) (plane.Proxy, cr
 				return
 			}
 			t.Cleanup(func() { conn.Close() })
-			for ctx.Err() == nil {
+			for pause := 500 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 30*time.Second) {
 				_, err := openNode(context.WithoutCancel(ctx), conn, x)
 				if err == nil {
 					return
@@ -65,6 +66,10 @@ func comeBack(t *testing.T, n int, to string, shown func(i int) (plane.Proxy, cr
 				refused.Add(1)
 				if refused.Load() < 5 {
 					t.Logf("%s: %v", x.Name, err)
+				}
+				select {
+				case <-time.After(rand.N(pause)):
+				case <-ctx.Done():
 				}
 			}
 			t.Errorf("%s is not back", x.Name)
