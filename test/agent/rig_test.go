@@ -55,25 +55,13 @@ func launch(t *testing.T, s setup) *proxy {
 	if s.admin == 0 {
 		s.admin = rig.FreePort(t)
 	}
-	rig.Write(t, s.dir, "etc/istio/pod/labels", fmt.Appendf(nil, "app=%q\n", s.name))
-	args := []string{
-		"proxy",
-		"sidecar",
-		"--discoveryAddress",
-		s.plane,
-		"--envoy",
-		s.envoy,
-		"--adminPort",
-		fmt.Sprint(s.admin),
-		"--watchInterval",
-		"20ms",
-		"--concurrency",
-		"1",
-	}
-	process := rig.Launch(t, rig.Command{Name: s.name, Path: agent.Path(t), Args: append(args, s.args...), Dir: s.dir, Env: append([]string{
-		"POD_NAME=" + s.name, "POD_NAMESPACE=default", "INSTANCE_IP=" + s.ip, "ISTIO_META_INTERCEPTION_MODE=NONE",
-		"MINIMUM_DRAIN_DURATION=300ms",
-	}, s.env...)})
+	process := rig.Workload{
+		Command: rig.Command{
+			Name: s.name, Path: agent.Path(t), Dir: s.dir, Env: s.env,
+			Args: append([]string{"--adminPort", fmt.Sprint(s.admin), "--watchInterval", "20ms"}, s.args...),
+		},
+		IP: s.ip, Discovery: s.plane, Envoy: s.envoy, Drain: "300ms",
+	}.Launch(t)
 	return &proxy{Process: process, ip: s.ip, admin: s.admin, dir: s.dir, args: s.args}
 }
 

@@ -43,27 +43,13 @@ func startBeside(t *testing.T, env ...string) *beside {
 	b := &beside{dir: rig.Folder(t), serves: int(rig.FreePort(t))}
 	rig.Write(t, b.dir, "bootstrap.json", fmt.Appendf(nil, answering, rig.FreePort(t), b.serves))
 	status := fmt.Sprint(rig.FreePort(t))
-	b.Process = rig.Launch(t, rig.Command{
-		Name: "beside",
-		Path: path,
-		Dir:  b.dir,
-		Args: []string{
-			"proxy",
-			"sidecar",
-			"--envoy",
-			envoyBinary(t),
-			"--statusPort",
-			status,
-			"--discoveryAddress",
-			"127.0.0.1:1",
-			"--concurrency",
-			"1",
+	b.Process = rig.Workload{
+		Command: rig.Command{
+			Name: "beside", Path: path, Dir: b.dir, Args: []string{"--statusPort", status},
+			Env: append([]string{"PROXY_CONFIG={customConfigFile: bootstrap.json}"}, env...),
 		},
-		Env: append(
-			[]string{"POD_NAME=beside", "INSTANCE_IP=127.0.0.1", "ISTIO_META_INTERCEPTION_MODE=NONE", "MINIMUM_DRAIN_DURATION=100ms",
-				"PROXY_CONFIG={customConfigFile: bootstrap.json}"},
-			env...),
-	})
+		IP: "127.0.0.1", Discovery: "127.0.0.1:1", Envoy: envoyBinary(t), Drain: "100ms",
+	}.Launch(t)
 	var said struct {
 		Envoys struct{ Serving json.RawMessage }
 	}

@@ -114,45 +114,19 @@ func startGateway(t *testing.T) *gateway {
 	if g.key, _, err = token.Open(g.folder()); err != nil { // an agent before this one was killed
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{
-		"var/run/secrets/tokens/istio-token":  join,
-		"var/run/secrets/istio/root-cert.pem": string(p.Discovery.Authority().Roots()), "hostile.yaml": g.hostile(t),
-	} {
-		rig.Write(t, g.dir, name, []byte(content))
-	}
-	program := agent.Path(t)
-	g.Process = rig.Launch(t, rig.Command{
-		Name: "gw",
-		Path: program,
-		Dir:  g.dir,
-		Args: []string{
-			"proxy",
-			"router",
-			"--envoy",
-			envoy,
-			"--adminPort",
-			fmt.Sprint(g.admin),
-			"--statusPort",
-			fmt.Sprint(g.status),
-			"--readyPort",
-			"0",
-			"--prometheusPort",
-			fmt.Sprint(rig.FreePort(t)),
-			"--concurrency",
-			"1",
-			"--discoveryAddress",
-			o.SecureAddr,
+	rig.Write(t, g.dir, "hostile.yaml", []byte(g.hostile(t)))
+	g.Process = rig.Workload{
+		Command: rig.Command{
+			Name: "gw", Path: agent.Path(t), Dir: g.dir,
+			Args: []string{
+				"--adminPort", fmt.Sprint(g.admin), "--statusPort", fmt.Sprint(g.status), "--readyPort", "0",
+				"--prometheusPort", fmt.Sprint(rig.FreePort(t)),
+			},
+			Env: []string{"CA_ADDR=" + o.SecureAddr, "ISTIO_BOOTSTRAP_OVERRIDE=" + filepath.Join(g.dir, "hostile.yaml")},
 		},
-		Env: []string{
-			"POD_NAME=gw",
-			"POD_NAMESPACE=default",
-			"SERVICE_ACCOUNT=gw",
-			"INSTANCE_IP=" + gatewayIP,
-			"CA_ADDR=" + o.SecureAddr,
-			"MINIMUM_DRAIN_DURATION=0s",
-			"ISTIO_BOOTSTRAP_OVERRIDE=" + filepath.Join(g.dir, "hostile.yaml"),
-		},
-	})
+		Role: "router", Account: "gw", IP: gatewayIP, Discovery: o.SecureAddr, Envoy: envoy,
+		Proof: rig.Proof{Token: []byte(join), Roots: p.Discovery.Authority().Roots()},
+	}.Launch(t)
 	rig.Eventually(t, func() error {
 		g.Running(t)
 		return g.readyNow()

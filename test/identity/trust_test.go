@@ -84,29 +84,15 @@ func (f *fleet) launch(t *testing.T, name string, env ...string) *member {
 	token, err := f.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: name},
 		time.Hour)
 	must(t, err)
-	rig.Write(t, dir, "var/run/secrets/tokens/istio-token", []byte(token))
-	rig.Write(t, dir, "var/run/secrets/istio/root-cert.pem", f.plane.Discovery.Authority().Roots())
-	rig.Write(t, dir, "etc/istio/pod/labels", []byte("app=\""+name+"\"\n"))
 	m := &member{page: "http://" + f.Addr(name, 15020) + "/debug/agent", dir: dir}
-	m.Process = rig.Launch(t, rig.Command{
-		Name: name,
-		Path: f.agent.Path(t),
-		Dir:  dir,
-		Args: []string{
-			"proxy",
-			"sidecar",
-			"--envoy",
-			live.NeedEnvoy(t),
-			"--adminPort",
-			fmt.Sprint(rig.FreePort(t)),
-			"--concurrency",
-			"1",
-			"--discoveryAddress",
-			f.options.SecureAddr,
+	m.Process = rig.Workload{
+		Command: rig.Command{
+			Name: name, Path: f.agent.Path(t), Dir: dir, Args: []string{"--adminPort", fmt.Sprint(rig.FreePort(t))},
+			Env: append([]string{"OUTPUT_CERTS=" + filepath.Join(dir, "certs")}, env...),
 		},
-		Env: append(env, "POD_NAME="+name, "POD_NAMESPACE=shop", "SERVICE_ACCOUNT="+name, "INSTANCE_IP="+f.IP(name),
-			"ISTIO_META_INTERCEPTION_MODE=NONE", "MINIMUM_DRAIN_DURATION=100ms", "OUTPUT_CERTS="+filepath.Join(dir, "certs")),
-	})
+		Namespace: "shop", Account: name, IP: f.IP(name), Discovery: f.options.SecureAddr, Envoy: live.NeedEnvoy(t), Drain: "100ms",
+		Proof: rig.Proof{Token: []byte(token), Roots: f.plane.Discovery.Authority().Roots()},
+	}.Launch(t)
 	m.await(t, "ready", func(s memberState) bool { return s.Ready && s.connected() })
 	return m
 }

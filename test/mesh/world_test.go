@@ -287,37 +287,21 @@ func (w *world) startAgent(t *testing.T, name, account, ip string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rig.Write(t, dir, "var/run/secrets/istio/root-cert.pem", root)
-	rig.Write(t, dir, "var/run/secrets/tokens/istio-token", []byte(w.tokens[account]))
-	kind, mode, labels := "sidecar", w.mode, "app=%q\n"
-	if name == "gw" {
-		kind, mode, labels = "router", "NONE", "app=%q\nistio=\"gateway\"\n"
-	}
-	rig.Write(t, dir, "etc/istio/pod/labels", fmt.Appendf(nil, labels, name))
-	rig.Give(t, proxyUser, dir)
-	var keeps []uintptr
-	if mode == "TPROXY" {
-		keeps = []uintptr{unix.CAP_NET_ADMIN}
-	}
-	w.agents[name] = rig.Launch(t, rig.Command{
-		Name:    name,
-		Path:    agent.Path(t),
-		Dir:     dir,
-		In:      w.spaces[name],
-		User:    proxyUser,
-		Ambient: keeps,
-		Args:    []string{"proxy", kind, "--discoveryAddress", at(w.network.plane, "15012"), "--envoy", w.envoy, "--concurrency", "1"},
-		Env: []string{
-			"POD_NAME=" + name,
-			"POD_NAMESPACE=default",
-			"SERVICE_ACCOUNT=" + account,
-			"TRUST_DOMAIN=cluster.local",
-			"INSTANCE_IP=" + ip,
-			"ISTIO_META_INTERCEPTION_MODE=" + mode,
-			"ISTIOD_SAN=istiod.istio-system.svc",
-			"MINIMUM_DRAIN_DURATION=0s",
+	a := rig.Workload{
+		Command: rig.Command{
+			Name: name, Path: agent.Path(t), Dir: dir, In: w.spaces[name], User: proxyUser,
+			Env: []string{"TRUST_DOMAIN=cluster.local", "ISTIOD_SAN=istiod.istio-system.svc"},
 		},
-	})
+		Account: account, IP: ip, Mode: w.mode, Discovery: at(w.network.plane, "15012"), Envoy: w.envoy,
+		Proof: rig.Proof{Token: []byte(w.tokens[account]), Roots: root},
+	}
+	if name == "gw" {
+		a.Role, a.Mode, a.Labels = "router", "NONE", map[string]string{"app": name, "istio": "gateway"}
+	}
+	if a.Mode == "TPROXY" {
+		a.Ambient = []uintptr{unix.CAP_NET_ADMIN}
+	}
+	w.agents[name] = a.Launch(t)
 }
 
 // awaitReady waits until the proxy says so at the port that a kubelet asks.

@@ -111,15 +111,13 @@ const sidecarIP = "10.3.9.1"
 // startSidecar starts the caller's sidecar, and returns once it serves.
 func (w *world) startSidecar(t testing.TB) {
 	t.Helper()
-	dir := filepath.Join(w.dir, "caller")
-	rig.Write(t, dir, "etc/istio/pod/labels", []byte("app=\"caller\"\n"))
-	w.sidecar = rig.Launch(t, rig.Command{Name: "caller", Path: agent.Path(t), Dir: dir, Args: []string{
-		"proxy", "sidecar", "--discoveryAddress", fmt.Sprintf("127.0.0.1:%d", w.grpc), "--envoy", live.NeedEnvoy(t),
-		"--adminPort", fmt.Sprint(w.admin), "--concurrency", "2",
-	}, Env: []string{
-		"POD_NAME=caller", "POD_NAMESPACE=shop", "INSTANCE_IP=" + sidecarIP, "ISTIO_META_INTERCEPTION_MODE=REDIRECT",
-		"MINIMUM_DRAIN_DURATION=0s",
-	}})
+	w.sidecar = rig.Workload{
+		Command: rig.Command{
+			Name: "caller", Path: agent.Path(t), Dir: filepath.Join(w.dir, "caller"), Args: []string{"--adminPort", fmt.Sprint(w.admin)},
+		},
+		Namespace: "shop", IP: sidecarIP, Mode: "REDIRECT", Discovery: fmt.Sprintf("127.0.0.1:%d", w.grpc), Envoy: live.NeedEnvoy(t),
+		Threads: 2,
+	}.Launch(t)
 	awaitPage(t, w.sidecar, "http://"+sidecarIP+":15021/healthz/ready")
 }
 

@@ -62,7 +62,7 @@ func TestCredentialsOfGateways(t *testing.T) {
 	gw.plane = w.plane
 	for _, one := range []*world{w, gw} {
 		one.introduce()
-		one.launch("--discoveryAddress", w.options.SecureAddr)
+		one.launch(w.options.SecureAddr)
 	}
 	for _, one := range []*world{w, gw} {
 		one.await("ready", func(f facts) bool { return f.Ready && connected(f) && f.Relay.Cache != nil })

@@ -58,7 +58,7 @@ func TestModules(t *testing.T) {
 	}
 	plugin(server.URL+"/a.wasm", "FAIL_CLOSE")
 	w.introduce()
-	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.launch(w.options.SecureAddr)
 	w.await("ready", func(f facts) bool { return f.Ready && connected(f) })
 	w.answers(http.StatusServiceUnavailable, "")
 	w.told("has not got the module, and tries again: the server answers 503")

@@ -40,7 +40,7 @@ func TestBootstrapPatches(t *testing.T) {
 	w.start()
 	w.plane.Apply(t, "filters", documents(w.flush(7), w.memoryFilter()))
 	w.introduce()
-	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.launch(w.options.SecureAddr)
 	f := w.await("ready", func(f facts) bool { return f.Ready && connected(f) })
 	w.runsWith(`"stats_flush_interval": "7s"`, `"max_unfreed_memory_bytes": "104857601"`)
 	if f.Envoys.Starts != 1 || f.Envoys.Handovers != 0 {
@@ -124,7 +124,7 @@ func TestAPatchThatCannotRun(t *testing.T) {
 	w.introduce()
 	agent.Path(t) // building it does not count
 	began := time.Now()
-	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.launch(w.options.SecureAddr)
 	w.await("ready", func(f facts) bool { return f.Ready && connected(f) })
 	took := time.Since(began)
 	t.Logf("ready after %s", took.Round(time.Millisecond))
@@ -143,7 +143,7 @@ func TestAPatchThatCannotRun(t *testing.T) {
 
 	w.stop()
 	w.introduce()
-	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.launch(w.options.SecureAddr)
 	f := w.await("ready again", func(f facts) bool { return f.Ready && connected(f) && refused(f) })
 	if f.Envoys.Starts != 1 {
 		t.Errorf("the second agent tried again: %+v\n%s", f.Envoys, w.agent.Log)

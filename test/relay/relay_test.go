@@ -55,7 +55,7 @@ func TestOutage(t *testing.T) {
 	w.rules = w.services(many)
 	w.start()
 	w.introduce()
-	w.launch("--discoveryAddress", w.options.SecureAddr)
+	w.launch(w.options.SecureAddr)
 	w.await("ready", func(f facts) bool { return f.Ready && connected(f) && f.Relay.Cache != nil })
 	w.serves("s7.test")
 	w.plane.Settle(t)
@@ -94,14 +94,14 @@ func TestOutageWithANewAgent(t *testing.T) {
 	w.rules = w.services(many)
 	w.options.SecureAddr = ""
 	w.start()
-	args := []string{"--discoveryAddress", w.options.GRPCAddr, "--xdsRelay", "true"}
-	w.launch(args...)
+	args := []string{"--xdsRelay", "true"}
+	w.launch(w.options.GRPCAddr, args...)
 	w.await("ready", func(f facts) bool { return f.Ready && connected(f) && f.Relay.Cache != nil })
 	w.serves("s7.test")
 	w.away()
 	w.stop()
 	began := time.Now()
-	w.launch(args...)
+	w.launch(w.options.GRPCAddr, args...)
 	f := w.await("served from the cache", func(f facts) bool { return f.Ready && disconnected(f) })
 	t.Logf("ready from the cache after %s", time.Since(began).Round(time.Millisecond))
 	w.serves("s7.test")

@@ -110,25 +110,16 @@ func (w *world) file(name string, content []byte) {
 	}
 }
 
-// launch starts the agent.
-func (w *world) launch(args ...string) {
+// launch starts the agent, with the address of a control plane.
+func (w *world) launch(discovery string, args ...string) {
 	w.t.Helper()
-	w.file("etc/istio/pod/labels", fmt.Appendf(nil, "app=%q\n", w.name))
-	w.agent = rig.Launch(w.t, rig.Command{
-		Name: w.name,
-		Path: agent.Path(w.t),
-		Dir:  w.dir,
-		Args: append([]string{"proxy", w.role, "--envoy", live.NeedEnvoy(w.t), "--adminPort", fmt.Sprint(w.admin),
-			"--concurrency", "1", "--drainDuration", "1s", "--parentShutdownDuration", "2s"}, args...),
-		Env: []string{
-			"POD_NAME=" + w.name,
-			"POD_NAMESPACE=default",
-			"SERVICE_ACCOUNT=" + w.name,
-			"INSTANCE_IP=" + w.IP(w.name),
-			"ISTIO_META_INTERCEPTION_MODE=NONE",
-			"MINIMUM_DRAIN_DURATION=100ms",
+	w.agent = rig.Workload{
+		Command: rig.Command{
+			Name: w.name, Path: agent.Path(w.t), Dir: w.dir,
+			Args: append([]string{"--adminPort", fmt.Sprint(w.admin), "--drainDuration", "1s", "--parentShutdownDuration", "2s"}, args...),
 		},
-	})
+		Role: w.role, Account: w.name, IP: w.IP(w.name), Discovery: discovery, Envoy: live.NeedEnvoy(w.t), Drain: "100ms",
+	}.Launch(w.t)
 }
 
 // stop ends the agent and its Envoy.
