@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,31 +57,10 @@ func newVictims(t *testing.T, rules func(*live.Mesh) string) *victims {
 
 func (v *victims) startPlane() {
 	v.t.Helper()
-	v.plane = rig.Launch(v.t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(v.t), Dir: v.dir, Args: []string{
-		"discovery",
-		"--configDir",
-		"rules",
-		"--caStateDir",
-		"ca",
-		"--grpcAddr",
-		"",
-		"--secureGRPCAddr",
-		v.Addr("istiod", 15012),
-		"--httpAddr",
-		v.Addr("istiod", 8080),
-		"--monitoringAddr",
-		"",
-		"--shutdownDuration",
-		"10ms",
-	}})
-	rig.Eventually(v.t, func() error {
-		v.plane.Running(v.t)
-		code, body, err := call(http.MethodGet, "http://"+v.Addr("istiod", 8080)+"/ready")
-		if err == nil && code != http.StatusOK {
-			err = fmt.Errorf("%d %s", code, body)
-		}
-		return err
-	})
+	v.plane = rig.ControlPlane{
+		Command: rig.Command{Path: discovery.Path(v.t), Dir: v.dir, Args: []string{"--configDir", "rules", "--caStateDir", "ca"}},
+		Secure:  v.Addr("istiod", 15012), HTTP: v.Addr("istiod", 8080),
+	}.Launch(v.t)
 }
 
 func (v *victims) root() string {

@@ -36,33 +36,12 @@ func startFiles(t *testing.T, lay func(dir string), more ...string) *filesPlane 
 	}
 	p.put(t, "small.yaml", entryOf("small", 0))
 	lay(p.dir)
-	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: home, Args: append([]string{
-		"discovery",
-		"--configDir",
-		p.dir,
-		"--grpcAddr",
-		p.grpc,
-		"--secureGRPCAddr",
-		"",
-		"--monitoringAddr",
-		"",
-		"--httpAddr",
-		strings.TrimPrefix(p.url, "http://"),
-		"--meshConfig",
-		"",
-		"--networksConfig",
-		"",
-		"--caStateDir",
-		"",
-	}, more...)})
-	rig.Eventually(t, func() error {
-		p.Running(t)
-		code, body, err := rig.Call(http.MethodGet, p.url+"/ready", nil)
-		if err == nil && code != http.StatusOK {
-			err = fmt.Errorf("%d %s", code, body)
-		}
-		return err
-	})
+	p.Process = rig.ControlPlane{
+		Command: rig.Command{Path: discovery.Path(t), Dir: home, Args: append([]string{
+			"--configDir", p.dir, "--meshConfig", "", "--networksConfig", "", "--caStateDir", "",
+		}, more...)},
+		GRPC: p.grpc, HTTP: strings.TrimPrefix(p.url, "http://"),
+	}.Launch(t)
 	return p
 }
 
@@ -362,23 +341,12 @@ func TestFilesNamedByFlags(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: dir, Args: []string{
-		"discovery",
-		"--grpcAddr",
-		"127.0.0.1:0",
-		"--secureGRPCAddr",
-		"",
-		"--monitoringAddr",
-		"",
-		"--httpAddr",
-		"",
-		"--meshConfig",
-		pipe,
-		"--networksConfig",
-		"",
-		"--caStateDir",
-		"",
-	}})
+	p := rig.ControlPlane{
+		Command: rig.Command{Path: discovery.Path(t), Dir: dir, Args: []string{
+			"--meshConfig", pipe, "--networksConfig", "", "--caStateDir", "",
+		}},
+		GRPC: "127.0.0.1:0",
+	}.Launch(t)
 	if code := p.Exit(t); code != 2 || !strings.Contains(p.Log.String(), "not a regular file") {
 		t.Errorf("code %d\n%s", code, p.Log)
 	}

@@ -226,30 +226,13 @@ func (w *world) startPlane(t *testing.T, flags ...string) {
 		w.tokens[account] = strings.TrimSpace(string(token))
 	}
 	rig.Write(t, w.dir, "rules/mesh.yaml", []byte(w.rules(t)))
-	w.plane = rig.Launch(t, rig.Command{
-		Name: "pilot-discovery",
-		Path: discovery.Path(t),
-		Dir:  w.dir,
-		In:   w.outside,
-		Args: append([]string{
-			"discovery",
-			"--configDir",
-			filepath.Join(w.dir, "rules"),
-			"--caStateDir",
-			state,
-			"--grpcAddr",
-			"",
-			"--secureGRPCAddr",
-			at(w.network.plane, "15012"),
-			"--httpAddr",
-			at(w.network.plane, "8080"),
-			"--monitoringAddr",
-			"",
-			"--shutdownDuration",
-			"10ms",
-		}, flags...),
-	})
-	w.await(t, w.plane, w.outside, "http://"+at(w.network.plane, "8080")+"/ready")
+	w.plane = rig.ControlPlane{
+		Command: rig.Command{
+			Path: discovery.Path(t), Dir: w.dir, In: w.outside,
+			Args: append([]string{"--configDir", filepath.Join(w.dir, "rules"), "--caStateDir", state}, flags...),
+		},
+		Secure: at(w.network.plane, "15012"), HTTP: at(w.network.plane, "8080"),
+	}.Launch(t)
 }
 
 // await waits until a page of a process says that all is well.

@@ -94,13 +94,13 @@ registries:
 func (w *world) startPlane(t testing.TB) {
 	t.Helper()
 	local := func(port uint16) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-	w.plane = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: w.dir, Args: []string{
-		"discovery", "--clusterID", "east", "--kubeconfig", w.kubeconfig, "--configDir", w.files.dir,
-		"--registriesConfig", filepath.Join(w.dir, "registries.yaml"), "--clusterStateDir", filepath.Join(w.dir, "state"),
-		"--grpcAddr", local(w.grpc), "--secureGRPCAddr", "", "--httpsAddr", "", "--httpAddr", local(w.pages),
-		"--monitoringAddr", local(w.monitoring), "--shutdownDuration", "10ms",
-	}})
-	awaitPage(t, w.plane, w.page("/ready"))
+	w.plane = rig.ControlPlane{
+		Command: rig.Command{Path: discovery.Path(t), Dir: w.dir, Args: []string{
+			"--clusterID", "east", "--kubeconfig", w.kubeconfig, "--configDir", w.files.dir,
+			"--registriesConfig", filepath.Join(w.dir, "registries.yaml"), "--clusterStateDir", filepath.Join(w.dir, "state"),
+		}},
+		GRPC: local(w.grpc), HTTP: local(w.pages), Monitoring: local(w.monitoring),
+	}.Launch(t)
 }
 
 func (w *world) page(path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", w.pages, path) }

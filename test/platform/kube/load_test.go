@@ -54,15 +54,12 @@ func launch(t *testing.T, c *cluster.Cluster, services int) *program {
 	}
 	path := discovery.Path(t)
 	begun := time.Now()
-	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: path, Dir: t.TempDir(), Args: []string{
-		"discovery", "--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, "program", "system:masters"),
-		"--grpcAddr=" + p.grpc, "--httpAddr=" + p.http, "--secureGRPCAddr=", "--httpsAddr=", "--monitoringAddr=",
-	}})
-	rig.Eventually(t, func() error {
-		p.Running(t)
-		_, err := p.page("/ready")
-		return err
-	})
+	p.Process = rig.ControlPlane{
+		Command: rig.Command{Path: path, Dir: t.TempDir(), Args: []string{
+			"--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, "program", "system:masters"),
+		}},
+		GRPC: p.grpc, HTTP: p.http,
+	}.Launch(t)
 	ready := time.Since(begun)
 	p.join(t, 1)
 	t.Logf("the program is ready after %s, and its first proxy served after %s and %s of CPU: %s",

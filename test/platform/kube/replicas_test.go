@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,7 +24,7 @@ import (
 // replica is one of several control planes of a cluster, a process of its own that can be ended and started again.
 type replica struct {
 	*rig.Process
-	command    rig.Command
+	command    rig.ControlPlane
 	grpc, http string
 	direct     *sidecar // its stream goes through no front
 }
@@ -33,11 +32,7 @@ type replica struct {
 // start returns once the replica serves, and its own sidecar is connected.
 func (r *replica) start(t *testing.T) {
 	t.Helper()
-	r.Process = rig.Launch(t, r.command)
-	rig.Eventually(t, func() error {
-		r.Running(t)
-		return r.ready()
-	})
+	r.Process = r.command.Launch(t)
 	if err := r.direct.Connect(context.Background(), r.grpc); err != nil {
 		t.Fatal(err)
 	}
@@ -47,18 +42,6 @@ func (r *replica) start(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func (r *replica) ready() error {
-	response, err := http.Get("http://" + r.http + "/ready")
-	if err != nil {
-		return err
-	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", r.http, response.Status)
-	}
-	return nil
 }
 
 // end ends the replica: at once, or as a pod that is deleted, which its Service leaves out from that moment on.
@@ -84,11 +67,12 @@ func startReplicas(t *testing.T, c *cluster.Cluster, n int) ([]*replica, *front.
 		r := &replica{grpc: address(), http: address()}
 		r.direct = newSidecar(plane.Proxy{Name: "direct", IP: "10.3.9.9"}, func(ads.Event) {})
 		t.Cleanup(func() { r.direct.Disconnect() })
-		r.command = rig.Command{Name: fmt.Sprintf("replica-%d", i), Path: path, Dir: t.TempDir(), Args: []string{
-			"discovery", "--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, r.grpc, "system:masters"),
-			"--caStateDir=" + state, "--grpcAddr=" + r.grpc, "--httpAddr=" + r.http, "--secureGRPCAddr=", "--httpsAddr=",
-			"--monitoringAddr=", "--shutdownDuration=300ms",
-		}}
+		r.command = rig.ControlPlane{
+			Command: rig.Command{Name: fmt.Sprintf("replica-%d", i), Path: path, Dir: t.TempDir(), Args: []string{
+				"--registries=Kubernetes", "--kubeconfig=" + c.Kubeconfig(t, nil, r.grpc, "system:masters"), "--caStateDir=" + state,
+			}},
+			GRPC: r.grpc, HTTP: r.http, Shutdown: "300ms",
+		}
 		r.start(t)
 		all, servers = append(all, r), append(servers, r.grpc)
 	}

@@ -32,19 +32,13 @@ func launch(t *testing.T, folder, entry string) *program {
 		grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), http: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), reader: ads.NewReader(),
 	}
 	dir := t.TempDir()
-	args := []string{
-		"discovery", "--registries=", "--meshConfig=", "--networksConfig=", "--configDir=" + folder,
-		"--grpcAddr=" + p.grpc, "--httpAddr=" + p.http, "--secureGRPCAddr=", "--httpsAddr=", "--monitoringAddr=",
-	}
+	args := []string{"--registries=", "--meshConfig=", "--networksConfig=", "--configDir=" + folder}
 	if entry != "" {
 		args = append(args, "--registriesConfig="+rig.Write(t, dir, "registries", []byte("registries:\n- "+entry+"\n")))
 	}
-	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: dir, Args: args})
-	rig.Eventually(t, func() error {
-		p.Running(t)
-		_, err := p.page("/ready")
-		return err
-	})
+	p.Process = rig.ControlPlane{
+		Command: rig.Command{Path: discovery.Path(t), Dir: dir, Args: args}, GRPC: p.grpc, HTTP: p.http,
+	}.Launch(t)
 	return p
 }
 

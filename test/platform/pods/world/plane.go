@@ -3,7 +3,6 @@ package world
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -47,23 +46,13 @@ func (w *World) StartPlane() { w.StartReplica(0) }
 func (w *World) StartReplica(i int) {
 	t := w.t
 	t.Helper()
-	pages := fmt.Sprintf(":%d", 8080+i)
-	w.planes[i] = rig.Launch(t, rig.Command{
-		Name: fmt.Sprintf("pilot-discovery-%d", i), Path: Programs[0].Path(t), Dir: w.dir, In: w.Network.Host,
-		Args: []string{
-			"discovery", "--kubeconfig", w.Kubeconfig(t, nil, "plane", "system:masters"), "--caStateDir", filepath.Join(w.dir, "ca"),
-			"--grpcAddr", "", "--secureGRPCAddr", replicaAt(i, planePorts[0]), "--httpAddr", pages, "--monitoringAddr", "",
-			"--httpsAddr", replicaAt(i, planePorts[1]), "--shutdownDuration", "10ms",
+	w.planes[i] = rig.ControlPlane{
+		Command: rig.Command{
+			Name: fmt.Sprintf("pilot-discovery-%d", i), Path: Programs[0].Path(t), Dir: w.dir, In: w.Network.Host,
+			Args: []string{"--kubeconfig", w.Kubeconfig(t, nil, "plane", "system:masters"), "--caStateDir", filepath.Join(w.dir, "ca")},
 		},
-	})
-	rig.Eventually(t, func() error {
-		w.planes[i].Running(t)
-		code, body, err := rig.Call(http.MethodGet, "http://127.0.0.1"+pages+"/ready", w.Network.Host.DialContext)
-		if err == nil && code != http.StatusOK {
-			err = fmt.Errorf("the control plane: %d %s", code, body)
-		}
-		return err
-	})
+		Secure: replicaAt(i, planePorts[0]), HTTP: fmt.Sprintf(":%d", 8080+i), HTTPS: replicaAt(i, planePorts[1]),
+	}.Launch(t)
 }
 
 // KillPlane ends the control plane's first replica at once.
