@@ -56,18 +56,16 @@ func (f *Terms) Change(c Change) (was, now []*Cell, err *PanicError, noted bool)
 		f.now, err = f.Of(c.Cell, c.Cell.Val(), true, Recycle(f.now))
 		now = f.now
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		if f.Failed == nil {
 			f.Failed = map[*Cell]*PanicError{}
 		}
 		f.Failed[c.Cell] = err
 		return was, now, err, true
-	case f.Failed[c.Cell] != nil:
-		delete(f.Failed, c.Cell)
-		return was, now, nil, true
 	}
-	return was, now, nil, false
+	noted = f.Failed[c.Cell] != nil
+	delete(f.Failed, c.Cell)
+	return was, now, nil, noted
 }
 
 // Rows finds the rows of the source that name each key. It looks at every row.
