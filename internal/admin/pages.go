@@ -48,6 +48,9 @@ type Pages struct {
 	// Applies returns the content of /debug/appliesz for objects of a kind, a namespace and a name (each may be empty: any) after the one
 	// that it returned as next; nil: there is no such page. The error says what of the query is wrong.
 	Applies func(ctx context.Context, kind, namespace, name, after string) (page.Reaches, error)
+	// Live returns the content of /debug/livez, and History that of /debug/historyz.
+	Live    func(LiveQuestion) page.Live
+	History func(TurnFilter) []page.Turn
 	// Sources returns the content of /debug/sourcez; nil: there is no such page.
 	Sources func() any
 	// Writes returns the content of /debug/writez; nil: nothing is written into a cluster, and there is no such page.
@@ -82,6 +85,14 @@ func (p *Pages) debug() []debugPage {
 		{
 			"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json; " +
 				"what a row was made from, and what from it: ?table=&key=", p.tablez, true,
+		},
+		{
+			"livez", "whether an object's version, or a turn, is in force on all proxies, and on which it is not: " +
+				"?kind=&namespace=&name=&generation= or ?turn=, and &proxyID=", p.livez, false,
+		},
+		{
+			"historyz", "the last turns: cause, work, proxies, refusals: ?turn=&kind=&namespace=&name=&proxyID=&after=&most=",
+			p.historyz, false,
 		},
 		{"problems", "errors in users' objects: ?severity=info|warning|error, and worse", p.problems, false},
 		{"connections", "the same as syncz", p.syncz, false},

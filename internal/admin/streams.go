@@ -33,9 +33,10 @@ func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 		p.Compare(r.Context(), doubtful)
 		shown = p.visible(viewerOf(r))
 	}
-	out := make([]page.ProxySync, len(shown))
+	out, behind := make([]page.ProxySync, len(shown)), p.behind()
 	for i, s := range shown {
 		out[i] = p.sync(s)
+		out[i].Behind = behind[s.Connection]
 	}
 	writeJSON(w, out)
 }

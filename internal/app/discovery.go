@@ -11,8 +11,10 @@ import (
 	"fairway/internal/app/audit"
 	"fairway/internal/app/clusters"
 	"fairway/internal/app/configsources"
+	"fairway/internal/app/history"
 	"fairway/internal/app/lasting"
 	"fairway/internal/app/listen"
+	"fairway/internal/app/live"
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/loop"
 	"fairway/internal/app/machines"
@@ -77,12 +79,14 @@ type incoming struct {
 type outgoing struct {
 	library   *library.Library   // the resources to send
 	publisher *publish.Publisher // rows of the tables → the resources to send
+	history   *history.Log       // the last turns
 	leaving   chan struct{}      // closed once the program is to end
 	server    *xds.Server        // streams
 	auditor   *audit.Auditor     // compares sent resources with the tables
 	loop      *loop.Loop         // turns, and what follows them
 	standing  *standing.Standing // problems
 	applies   *applies.Answers   // the proxies that objects apply to
+	live      *live.Answers      // how far changes have come
 	hooks     *webhook.Handlers  // answers to API servers' webhooks
 	grpc      *grpc.Server       // xDS in plaintext
 	sockets   *listen.Sockets    // addresses, except the one with TLS, which setup has
@@ -165,7 +169,9 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	out.library = library.New()
 	out.publisher = publish.New(in.graph, out.library)
 	out.leaving = make(chan struct{})
-	out.server = xds.NewServer(out.library, s.streams(in), s.admission(in, out.leaving))
+	out.history = history.New(in.graph.In, in.graph.Store, out.publisher.PublishedByType, serving.Meter{Metrics: s.metrics})
+	out.server = xds.NewServer(out.library, s.streams(in, out.history),
+		history.Hooks{Hooks: s.admission(in, out.leaving), Log: out.history})
 	out.auditor = audit.New(audit.Options{
 		Store: in.graph.Store, Publisher: out.publisher, Server: out.server, Metrics: s.metrics, Log: s.opts.Log,
 	})
@@ -181,7 +187,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 		Complete: func() bool {
 			return in.names == nil || wanted.NamesAnswered(in.graph.Store, in.graph.Networks.Unanswered)
 		},
-		Followers: followers(s, in, out.publisher), Auditor: out.auditor,
+		Followers: followers(s, in, out), Auditor: out.auditor,
 		Started: s.started(in.graph, out.standing, out.sockets),
 	})
 	out.applies = applies.New(applies.Options{
@@ -189,6 +195,10 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	})
 	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})
 	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)
+	out.live = live.New(live.Options{
+		Object: in.graph.Find, InForce: out.history.InForce, Last: in.clock.Last, Waiting: in.door.Waiting,
+		Problems: out.standing.Problems, Streams: out.server,
+	})
 	out.server.Register(out.grpc)
 	in.pushes.Register(out.grpc)
 	s.secure.Register(served, out.server, in.pushes)
@@ -197,10 +207,12 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 }
 
 // followers returns the functions that pass a turn's changes on, in order.
-func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
-	g := in.graph
+func followers(s setup, in incoming, out outgoing) []loop.Follower {
+	g, p := in.graph, out.publisher
 	return slices.Concat([]loop.Follower{
+		{Name: "history", Follow: out.history.Begin},
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
+		{Name: "history of what was published", Follow: out.history.End},
 		{Name: "wanted Secrets", Of: table.Follow(g.WantedSecrets), Follow: func(loop.Turn) { wanted.Secrets(g.WantedSecrets, in.own) }},
 		{Name: "discovery selectors", Follow: func(loop.Turn) { in.selected.Follow() }},
 		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g.In.Mesh) }},

@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"os"
 	"slices"
 
 	"fairway"
 	"fairway/internal/admin"
-	"fairway/internal/admin/page"
 	"fairway/internal/app/secure"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
@@ -39,7 +37,9 @@ func (d *Discovery) pages() *admin.Pages {
 		Ready:    d.Ready,
 		Behind:   d.Behind,
 		Problems: d.Problems,
-		Applies:  d.Applies,
+		Applies:  d.applies.Applies,
+		Live:     d.live.Live,
+		History:  d.history.Turns,
 		Sources:  func() any { return d.shards.Standings() },
 		Origin:   d.shards.OriginOf,
 		Clusters: func() any { return d.others.Standings() },
@@ -48,7 +48,8 @@ func (d *Discovery) pages() *admin.Pages {
 		Keys:     func() any { return d.keys.States() },
 		Version:  fairway.Version,
 		Access: admin.Access{
-			System: opts.Namespace, Names: ownNames(opts), Profiles: opts.Profiles, Secure: d.HTTPSAddr(), Log: opts.Log,
+			System: opts.Namespace, Names: secure.CalledNames(opts.Namespace, opts.Revision, opts.Identity.Names), Profiles: opts.Profiles,
+			Secure: d.HTTPSAddr(), Log: opts.Log,
 		},
 	}
 	if d.cluster != nil {
@@ -61,15 +62,6 @@ func (d *Discovery) pages() *admin.Pages {
 		}
 	}
 	return out
-}
-
-// ownNames returns the names under which users of this machine may call the control plane.
-func ownNames(o Options) []string {
-	names := append(secure.ServerNames(o.Namespace, o.Revision), o.Identity.Names...)
-	if host, err := os.Hostname(); err == nil {
-		names = append(names, host)
-	}
-	return names
 }
 
 // GRPCAddr returns the address of xDS in plaintext; empty: none.
@@ -112,12 +104,6 @@ func (d *Discovery) Problems() []mesh.Problem { return d.standing.Problems() }
 
 // Behind lists, in a line each, the sources that are not kept up to date for now.
 func (d *Discovery) Behind() []string { return d.standing.Behind() }
-
-// Applies returns for how many connected proxies each object of a kind, a namespace and a name (each may be empty: any) makes a difference;
-// after is the object that the answer before named as next.
-func (d *Discovery) Applies(ctx context.Context, kind, namespace, name, after string) (page.Reaches, error) {
-	return d.applies.Applies(ctx, kind, namespace, name, after)
-}
 
 // Settled waits until all that sources had handed over when it was called is in force: turned, published, sent, and
 // acknowledged by every connected proxy. A policy is once the keys that it needs have been asked for.

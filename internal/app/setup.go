@@ -213,7 +213,7 @@ func (s setup) machines(proxies *session.Register) *session.Disk {
 	return session.Keep(s.opts.ClusterDir, proxies, s.opts.Log)
 }
 
-func (s setup) streams(in incoming) xds.Options {
+func (s setup) streams(in incoming, meter xds.Meter) xds.Options {
 	o := s.opts
 	return xds.Options{
 		Arrive:           s.secure.Arrive,
@@ -227,7 +227,7 @@ func (s setup) streams(in incoming) xds.Options {
 		StreamsPerSecond: float64(o.NewStreams),
 		MaxSubscriptions: o.MaxNames,
 		MaxRequestBytes:  o.MaxMessage,
-		Meter:            serving.Meter{Metrics: s.metrics},
+		Meter:            meter,
 		Withhold:         proof.Withhold(o.Log),
 		Services:         []xds.Service{reader.Source(o.Namespace)},
 		Reports: map[string]func(xds.Report){

@@ -87,6 +87,12 @@ func (g *Graph) Object(tx *table.Tx, k config.Key) *config.Object {
 	return g.placed(tx, o)
 }
 
+// Find is Object for a caller outside of a read; false: there is none.
+func (g *Graph) Find(k config.Key) (o *config.Object, ok bool) {
+	g.Store.Read(func(tx *table.Tx) { o = g.Object(tx, k) })
+	return o, o != nil
+}
+
 // placed returns an object of an input with the place where it is written.
 func (g *Graph) placed(tx *table.Tx, o *config.Object) *config.Object {
 	if w, ok := table.Lookup(tx, g.In.Written.Table, o.Key); ok {

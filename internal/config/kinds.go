@@ -2,6 +2,7 @@ package config
 
 import (
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -131,4 +132,31 @@ func reading(by func(secret.Input) (*Credential, *structpb.Struct)) func(*draft)
 		w.credential = credential
 		return public
 	}
+}
+
+// shortKinds are the short names of Istio's CRDs.
+var shortKinds = map[string]Kind{
+	"vs": VirtualService, "dr": DestinationRule, "gw": Gateway, "se": ServiceEntry,
+	"we": WorkloadEntry, "wg": WorkloadGroup, "pa": PeerAuthentication, "ra": RequestAuthentication,
+	"ap": AuthorizationPolicy,
+}
+
+// KindCalled returns the one of some kinds that a word names: in singular or plural, in any case, or by the short name of Istio's CRD;
+// false: none.
+func KindCalled(word string, kinds []Kind) (Kind, bool) {
+	word = strings.ToLower(word)
+	for _, k := range kinds {
+		one := strings.ToLower(string(k))
+		many := one + "s"
+		switch {
+		case strings.HasSuffix(one, "ry"), strings.HasSuffix(one, "cy"):
+			many = strings.TrimSuffix(one, "y") + "ies"
+		case strings.HasSuffix(one, "s"):
+			many = one + "es"
+		}
+		if word == one || word == many || shortKinds[word] == k {
+			return k, true
+		}
+	}
+	return "", false
 }

@@ -81,8 +81,8 @@ func (c *client) planeName() string {
 	return c.address
 }
 
-// called returns the control plane's pod, or its address.
-func (c *client) called() string {
+// Called implements truth.Plane.
+func (c *client) Called() string {
 	if c.pod != "" {
 		return c.pod
 	}
@@ -153,17 +153,22 @@ func (c *client) advice(resp *http.Response, body string) string {
 	return strings.ReplaceAll(body, "/debug/tablez lists them", "pilotctl tables lists them")
 }
 
-func fetch[T any](ctx context.Context, c *client, path string, query url.Values) (T, error) {
-	var out T
+func fetch[T any](ctx context.Context, c *client, path string, query url.Values) (out T, err error) {
+	err = c.Fetch(ctx, path, query, &out)
+	return out, err
+}
+
+// Fetch implements truth.Plane.
+func (c *client) Fetch(ctx context.Context, path string, query url.Values, into any) error {
 	body, err := c.get(ctx, path, query)
 	if err != nil {
-		return out, err
+		return err
 	}
-	if err := json.Unmarshal(body, &out); err != nil {
+	if err := json.Unmarshal(body, into); err != nil {
 		if c.pod != "" {
-			return out, fmt.Errorf("read %s of %s: %w; is it of this version?", path, c.planeName(), err)
+			return fmt.Errorf("read %s of %s: %w; is it of this version?", path, c.planeName(), err)
 		}
-		return out, fmt.Errorf("read %s: %w; is --address the --httpAddr of a pilot-discovery of this version?", path, err)
+		return fmt.Errorf("read %s: %w; is --address the --httpAddr of a pilot-discovery of this version?", path, err)
 	}
-	return out, nil
+	return nil
 }

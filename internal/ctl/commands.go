@@ -3,6 +3,7 @@ package ctl
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,13 +15,15 @@ import (
 	"fairway/internal/ctl/kubeinject"
 	"fairway/internal/ctl/output"
 	"fairway/internal/ctl/stored"
+	"fairway/internal/ctl/truth"
 	"fairway/internal/ctl/workload"
 	"fairway/internal/printable"
 	"fairway/internal/xdstype"
 )
 
 // ExitCode returns pilotctl's exit code: 0 without an error; 1 if the control plane did not answer or does not know, or if analyze found
-// problems at its threshold; 2 if the command line is wrong or names a file that cannot be read.
+// problems at its threshold, or if something that wait waits for is not in force; 2 if the command line is wrong or names a file that
+// cannot be read, or if wait gets no answer.
 func ExitCode(err error) int {
 	var f output.Failure
 	switch {
@@ -52,6 +55,7 @@ func Command(version string) *cobra.Command {
 	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
 	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.services(), s.applies(), s.analyze(), s.tables(), s.certificates(),
 		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
+	root.AddCommand(truth.Commands(s)...)
 	root.AddCommand(stored.Commands()...)
 	root.AddCommand(installing.Commands(&s.cluster)...)
 	return root
@@ -110,7 +114,7 @@ func (s *session) proxyStatus() *cobra.Command {
 					row = append(row, output.OrDash(p.Identity))
 				}
 				sh.Rows = append(sh.Rows, row)
-				sh.Notes = append(append(sh.Notes, refusals(p)...), divergence(p)...)
+				sh.Notes = slices.Concat(sh.Notes, lags(p), refusals(p), divergence(p))
 			}
 			return errors.Join(s.show(cmd, sh), missing)
 		}),
@@ -142,6 +146,23 @@ func syncState(p page.ProxySync, t xdstype.Type) string {
 		return "NOT COMPARED"
 	}
 	return "STALE"
+}
+
+// lags returns what a proxy lacks of the last turn.
+func lags(p page.ProxySync) (out []string) {
+	for _, l := range p.Behind {
+		if l.State == "refused" {
+			continue // refusals tells more
+		}
+		behind := "it has just asked"
+		if l.Turns > 0 {
+			behind = output.Plural(int(min(l.Turns, math.MaxInt32)), "turn") + " behind"
+		}
+		out = append(out, fmt.Sprintf("%s: %s of %s %s, %s%s", printable.Text(page.ShortName(p.ProxyID), printable.Short),
+			output.Plural(l.Resources, "resource"), printable.Text(l.Type, printable.Short), printable.Text(l.State, printable.Short),
+			behind, output.Clock(l.Since)))
+	}
+	return out
 }
 
 // divergence returns the differences that the control plane's audit found for a proxy.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"fairway/internal/ctl/cluster"
+	"fairway/internal/ctl/truth"
 )
 
 // localAddress is used if neither a flag nor a cluster selects a control plane.
@@ -62,6 +63,23 @@ func (s *session) planes(ctx context.Context) iter.Seq2[*client, error] {
 		yield(c, err)
 	}
 }
+
+// Planes implements truth.Session.
+func (s *session) Planes(ctx context.Context) (out []truth.Plane, err error) {
+	for c, err := range s.planes(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Format implements truth.Session.
+func (s *session) Format() string { return s.format }
+
+// Close implements truth.Session.
+func (s *session) Close() { s.close() }
 
 // forwarded yields the clients of the cluster's control planes.
 func (s *session) forwarded(ctx context.Context, yield func(*client, error) bool) {

@@ -68,7 +68,7 @@ func (s *session) running(ctx context.Context, out *versions) error {
 			}
 			continue
 		}
-		out.Planes = append(out.Planes, planeVersion{c.called(), v.Version})
+		out.Planes = append(out.Planes, planeVersion{c.Called(), v.Version})
 		for _, p := range proxies {
 			out.Proxy = append(out.Proxy, proxyVersion{page.ShortName(p.ProxyID), p.IstioVersion})
 		}

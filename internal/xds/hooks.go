@@ -26,6 +26,7 @@ type Hooks interface {
 type Rejection struct {
 	Proxy   library.ProxyID
 	Type    string   // type URL
+	Turn    uint64   // of the change that was refused
 	Names   []string // the culprits
 	Version string   // of the culprit, as on the wire
 	Detail  string   // the client's own words
@@ -51,8 +52,10 @@ type Meter interface {
 // Sent describes one response.
 type Sent struct {
 	Proxy     library.ProxyID
-	Type      string // type URL
-	Turn      uint64
+	Stream    uint64   // distinct for each stream
+	Type      string   // type URL
+	Turn      uint64   // that the response brings the client to
+	Turns     []uint64 // of the changes in it, the first of them; those that answer a subscription do not count
 	Resources int
 	Removed   int
 	Bytes     int
@@ -64,7 +67,8 @@ type Sent struct {
 type Acked struct {
 	Proxy     library.ProxyID
 	Type      string
-	Turn      uint64
+	Turn      uint64   // of the oldest change
+	Turns     []uint64 // of the changes, the first of them
 	Resources int
 	Took      time.Duration
 }

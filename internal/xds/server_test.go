@@ -476,6 +476,7 @@ func TestRejectionIsTold(t *testing.T) {
 	want := Rejection{
 		Proxy:   "p",
 		Type:    xdstype.ClusterURL,
+		Turn:    2,
 		Names:   []string{"a"},
 		Version: library.FormatVersion(cluster("a", 1).Resource().Version()),
 		Detail:  "no such thing",

@@ -299,8 +299,8 @@ func (s *stream) send(r *wire.Response) {
 		err := s.wire.SendMsg(r)
 		if err == nil {
 			s.server.opts.Meter.Sent(Sent{
-				Proxy: s.proxy, Type: s.server.lib.TypeLabel(r.Type), Turn: r.Turn, Resources: r.Resources, Removed: r.Removed,
-				Bytes: size, Took: time.Since(start),
+				Proxy: s.proxy, Stream: s.id, Type: s.server.lib.TypeLabel(r.Type), Turn: r.Turn, Turns: r.Turns, Resources: r.Resources,
+				Removed: r.Removed, Bytes: size, Took: time.Since(start),
 			})
 		}
 		s.sent <- err
@@ -337,7 +337,7 @@ func (s *stream) report(events []protocol.Event) {
 	for _, e := range events {
 		switch e.Kind {
 		case protocol.EventAck:
-			a := Acked{Proxy: s.proxy, Type: s.server.lib.TypeLabel(e.Type), Turn: e.Turn, Resources: e.Resources}
+			a := Acked{Proxy: s.proxy, Type: s.server.lib.TypeLabel(e.Type), Turn: e.Turn, Turns: e.Turns, Resources: e.Resources}
 			if at, ok := s.server.lib.PublishedAt(e.Turn); ok {
 				a.Took = time.Since(at)
 			}
@@ -346,7 +346,8 @@ func (s *stream) report(events []protocol.Event) {
 			s.server.opts.Meter.Nacked(s.proxy, s.server.lib.TypeLabel(e.Type))
 		case protocol.EventReject:
 			s.server.hooks.Rejected(Rejection{
-				Proxy: s.proxy, Type: e.Type, Names: []string{e.Name}, Version: library.FormatVersion(e.Version), Detail: e.Detail,
+				Proxy: s.proxy, Type: e.Type, Turn: e.Turn, Names: []string{e.Name},
+				Version: library.FormatVersion(e.Version), Detail: e.Detail,
 			})
 		}
 	}

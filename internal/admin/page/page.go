@@ -27,12 +27,24 @@ type ProxySync struct {
 	// Nonces are those of each type; in JSON they are the fields cluster_sent, cluster_acked and so on.
 	Nonces [xdstype.Types]Nonces `json:"-"`
 
+	// Behind is what it lacks of the last turn, by type and state; none: it has acknowledged everything, or refuses it.
+	Behind []ProxyLag `json:"behind,omitempty"`
+
 	// Rejected is for each type ("cds", …) the proxy's last refusal, in Envoy's words; empty: it refuses nothing.
 	Rejected map[string]string `json:"rejected,omitempty"`
 }
 
 // Nonces are the nonces of a type that a proxy was last sent and that it last acknowledged; empty: none.
 type Nonces struct{ Sent, Acked string }
+
+// ProxyLag is what a proxy lacks of a type.
+type ProxyLag struct {
+	Type      string     `json:"type"`
+	State     string     `json:"state"` // not sent, not acknowledged, refused
+	Resources int        `json:"resources"`
+	Turns     uint64     `json:"turns,omitempty"` // that it is behind; 0: it has just asked, and has no version at all
+	Since     *time.Time `json:"since,omitempty"`
+}
 
 // line is a ProxySync without its methods.
 type line ProxySync
@@ -294,4 +306,109 @@ type RemoteCluster struct {
 	AsOf       *time.Time `json:"asOf,omitempty"`
 	AgeSeconds int        `json:"ageSeconds,omitempty"`
 	Kept       string     `json:"kept,omitempty"` // whether it is kept on disk, or why not
+}
+
+// Turn is one turn of the tables, of /debug/historyz.
+type Turn struct {
+	Number uint64    `json:"turn"`
+	At     time.Time `json:"at"` // when it began
+	Millis float64   `json:"ms"` // until its resources were handed to streams
+
+	Objects     []TurnObject `json:"objects,omitempty"` // that it set or removed, the first of them
+	ObjectCount int          `json:"objectCount,omitempty"`
+	Inputs      []string     `json:"inputs,omitempty"` // the first rows that came in, as "table key"
+	Staged      int          `json:"staged"`           // rows that came in
+
+	Rows      int         `json:"rows"`                // that were computed
+	TotalRows int         `json:"totalRows,omitempty"` // that there are; 0: the turn computed so few that nobody counted
+	Changed   int         `json:"changed"`             // rows that became different
+	Full      bool        `json:"full"`                // most rows were computed: the first turn, or a setting that most rows read
+	Tables    []TurnTable `json:"tables,omitempty"`
+
+	Resources     []TurnResources `json:"resources,omitempty"` // that became different, by type
+	ResourceCount int             `json:"resourceCount"`
+
+	Proxies        int     `json:"proxies"`               // that were sent something of it because of the change
+	MoreProxies    bool    `json:"moreProxies,omitempty"` // more than these: they are no longer counted
+	Responses      int     `json:"responses"`
+	Bytes          int     `json:"bytes"`
+	Acks           int     `json:"acks"`
+	FirstAckMillis float64 `json:"firstAckMs,omitempty"` // from the publication
+	LastAckMillis  float64 `json:"lastAckMs,omitempty"`
+
+	Refusals     []TurnRefusal `json:"refusals,omitempty"` // the first of them
+	RefusalCount int           `json:"refusalCount,omitempty"`
+}
+
+// TurnObject is an object that a turn set or removed.
+type TurnObject struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Change    string `json:"change"` // added, changed, removed; moved: to another place, with the same content
+}
+
+// TurnTable is what a turn did in one table.
+type TurnTable struct {
+	Name       string `json:"table"`
+	Recomputed int    `json:"recomputed"`
+	Changed    int    `json:"changed"`
+}
+
+// TurnResources is how many resources of a type a turn made different.
+type TurnResources struct {
+	Type  string `json:"type"`
+	Count int    `json:"count"`
+}
+
+// TurnRefusal is what a proxy refused of a turn, in its own words.
+type TurnRefusal struct {
+	Proxy   string   `json:"-"`     // whole, with what it proved
+	ProxyID string   `json:"proxy"` // the node id
+	Type    string   `json:"type"`
+	Names   []string `json:"names"`
+	Detail  string   `json:"detail"`
+}
+
+// Live is whether an object's version, or a turn, is in force on the proxies of one control plane, of /debug/livez.
+type Live struct {
+	State string `json:"state"` // one of the Live states
+	// Turn is the turn in which the version came into force; At is when, if that is still known.
+	Turn uint64     `json:"turn,omitempty"`
+	At   *time.Time `json:"at,omitempty"`
+
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+	File       string `json:"file,omitempty"`
+	Line       int    `json:"line,omitempty"`
+	Generation int64  `json:"generation,omitempty"` // of the version in force; 0: it does not come from an API server
+
+	Why   []string   `json:"why,omitempty"`   // it is not in force: what it waits for, or its errors
+	Until *time.Time `json:"until,omitempty"` // when a wait ends at the latest
+
+	Proxies int         `json:"proxies"` // that are connected, and that the viewer may see
+	Behind  []LiveProxy `json:"behind,omitempty"`
+	More    int         `json:"more,omitempty"` // proxies that are behind and are not listed
+}
+
+// The states of Live.
+const (
+	LiveYes     = "live"    // every proxy has acknowledged it
+	LiveBehind  = "behind"  // it is in force in the tables, and some proxies have not acknowledged it
+	LiveRefused = "refused" // some proxies refuse it, and all others have acknowledged it
+	LiveWaits   = "waits"   // it waits for what it refers to, or for those that refer to it
+	LiveUnread  = "unread"  // no such object, or no such version of it, was read
+	LiveInvalid = "invalid" // the version has errors: the one before stays in force
+	LivePending = "pending" // the turn has not come
+)
+
+// LiveProxy is a proxy that lacks a turn.
+type LiveProxy struct {
+	ProxyID string     `json:"proxy"`
+	State   string     `json:"state"` // not sent, not acknowledged, refused, connecting
+	Type    string     `json:"type,omitempty"`
+	Name    string     `json:"name,omitempty"` // one of the resources
+	Since   *time.Time `json:"since,omitempty"`
+	Detail  string     `json:"detail,omitempty"` // a refusal, in the proxy's words
 }

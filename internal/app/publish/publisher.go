@@ -21,7 +21,8 @@ type Publisher struct {
 
 	exported library.Attachment // what other control planes see
 
-	published int // resources of the last Publish
+	published int                // resources of the last Publish
+	byType    [xdstype.Types]int // those that proxies are sent
 }
 
 // rowChange is a turn's change of one resource's row.
@@ -38,11 +39,18 @@ func New(g *compile.Graph, l *library.Library) *Publisher {
 // Publish hands the turn's changes to the library and returns how many resources changed.
 func (p *Publisher) Publish(turn table.Turn) int {
 	changes := append(p.publishAgain(), p.exports()...)
+	p.byType = [xdstype.Types]int{}
+	for _, c := range changes {
+		if typ, ok := xdstype.Of(c.Type); ok {
+			p.byType[typ]++
+		}
+	}
 	for kind, tables := range p.graph.Out.Resources {
 		for _, t := range tables {
 			for c := range table.Changes(t) {
 				if change, ok := change(xdstype.Type(kind).URL(), c); ok {
 					changes = append(changes, change)
+					p.byType[kind]++
 				}
 			}
 		}
@@ -57,6 +65,9 @@ func (p *Publisher) Publish(turn table.Turn) int {
 
 // Published returns how many resources the last Publish handed over.
 func (p *Publisher) Published() int { return p.published }
+
+// PublishedByType returns how many resources of each type that proxies are sent the last Publish handed over.
+func (p *Publisher) PublishedByType() [xdstype.Types]int { return p.byType }
 
 // change converts a row's change to a change of its shelf. A row that may not be sent changes nothing, so that proxies keep what they have,
 // unless the row says that they must not.

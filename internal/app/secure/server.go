@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -442,4 +443,13 @@ func (s *Server) Bundle() ([]byte, error) {
 // Authenticate authenticates a caller with the same credentials as xDS, and with the same limits.
 func (s *Server) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
 	return s.gate.Authenticate(ctx, shown)
+}
+
+// CalledNames are the names under which users of this machine may call the control plane: those of ServerNames, more, and the machine's.
+func CalledNames(namespace, revision string, more []string) []string {
+	names := append(ServerNames(namespace, revision), more...)
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	return names
 }

@@ -26,6 +26,15 @@ func Fail(err error) error { return Failure{err} }
 // Unwrap returns the error itself.
 func (f Failure) Unwrap() error { return f.error }
 
+// NoAnswer is an error of a command that could not find out what it was asked: pilotctl exits with 2.
+type NoAnswer struct{ error }
+
+// CannotSay makes a NoAnswer of an error.
+func CannotSay(err error) error { return NoAnswer{err} }
+
+// Unwrap returns the error itself.
+func (n NoAnswer) Unwrap() error { return n.error }
+
 // Sheet is a verb's output: rows for a table, or the page's own value for programs.
 type Sheet struct {
 	Header []string

@@ -89,7 +89,7 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 		return nil, nil, err
 	}
 	decode := decoder.Decode
-	switch kind, known := kindCalled(as); {
+	switch kind, known := config.KindCalled(as, store.Kinds()); {
 	case as == "":
 	case !known || !store.Single(kind):
 		return nil, nil, fmt.Errorf("--kind %s: want MeshConfig or MeshNetworks; other kinds are named in the files",

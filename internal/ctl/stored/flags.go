@@ -108,35 +108,6 @@ func (k *keeping) decoder() (*config.Decoder, error) {
 // all means every kind of the API.
 const all = "all"
 
-// shortKinds are the short names of Istio's CRDs.
-var shortKinds = map[string]config.Kind{
-	"vs": config.VirtualService, "dr": config.DestinationRule, "gw": config.Gateway, "se": config.ServiceEntry,
-	"we": config.WorkloadEntry, "wg": config.WorkloadGroup, "pa": config.PeerAuthentication, "ra": config.RequestAuthentication,
-	"ap": config.AuthorizationPolicy,
-}
-
-// kindCalled returns the kind that a word names, in singular or plural, in any case; false: none.
-func kindCalled(word string) (config.Kind, bool) {
-	word = strings.ToLower(word)
-	if k, ok := shortKinds[word]; ok {
-		return k, true
-	}
-	for _, k := range store.Kinds() {
-		one := strings.ToLower(string(k))
-		many := one + "s"
-		switch {
-		case strings.HasSuffix(one, "ry"), strings.HasSuffix(one, "cy"):
-			many = strings.TrimSuffix(one, "y") + "ies"
-		case strings.HasSuffix(one, "s"):
-			many = one + "es"
-		}
-		if word == one || word == many {
-			return k, true
-		}
-	}
-	return "", false
-}
-
 // wanted holds the kinds or objects that arguments name: KIND, KIND,KIND, KIND NAME..., KIND/NAME, KIND/NAMESPACE/NAME, all.
 type wanted struct {
 	kinds []config.Kind
@@ -145,7 +116,7 @@ type wanted struct {
 
 func (k *keeping) wanted(args []string) (w wanted, err error) {
 	kind := func(word string) (config.Kind, error) {
-		found, ok := kindCalled(word)
+		found, ok := config.KindCalled(word, store.Kinds())
 		if !ok {
 			return "", fmt.Errorf("there is no kind %q; the kinds are %s", printable.Text(word, printable.Short), kindNames())
 		}

@@ -102,7 +102,7 @@ func (m *Machine) confirm(v *library.View, s *sub, f *flight, later ahead) {
 			m.confirmItem(v, s, it)
 		}
 	}
-	e := Event{Kind: EventAck, Type: s.typ, Resources: len(f.items)}
+	e := Event{Kind: EventAck, Type: s.typ, Resources: len(f.items), Turns: f.turns}
 	if f.since != math.MaxUint64 {
 		e.Turn = f.since
 	}

@@ -9,7 +9,7 @@ import (
 
 // encode builds the response of a flight.
 func (m *Machine) encode(s *sub, f *flight, b batch) *wire.Response {
-	r := &wire.Response{Type: s.typ, Turn: f.turn, Resources: len(b.sends), Removed: len(b.gone)}
+	r := &wire.Response{Type: s.typ, Turn: f.turn, Turns: f.turns, Resources: len(b.sends), Removed: len(b.gone)}
 	if m.delta {
 		r.Data = deltaBuffers(s, f, b)
 		return r

@@ -122,6 +122,9 @@ func (p *play) check() {
 	if found := p.r.audit(); found.Count() > 0 {
 		p.t.Errorf("an audit finds %+v", found)
 	}
+	if lags := p.lags(p.r.turn); len(lags) > 0 && !p.refusing {
+		p.t.Errorf("at rest, and the client lacks %+v", lags)
+	}
 	p.logf("check")
 	checkPages(p.t, p.r.shared.pages)
 	v := p.r.view()

@@ -29,7 +29,8 @@ type play struct {
 	log      []string
 	stacks   int
 	refusing bool
-	met      bool // clusters were sent on this stream
+	met      bool                            // clusters were sent on this stream
+	seen     map[uint64]map[[2]string]string // what the proxy saw, by turn, type and name
 }
 
 func newPlay(t testing.TB, delta, refusing bool, input []byte) *play {
@@ -55,6 +56,8 @@ func (p *play) logf(format string, args ...any) { p.log = append(p.log, fmt.Spri
 func (p *play) run() {
 	for len(p.input) > 0 && !p.t.Failed() {
 		p.step()
+		p.remember()
+		p.checkLags()
 	}
 	if !p.t.Failed() {
 		p.settle()

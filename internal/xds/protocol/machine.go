@@ -22,6 +22,7 @@ type Machine struct {
 	cursor    uint64                            // all changes up to this turn are in the queues
 	at        *library.Attached
 	restacked uint64 // the turn that last replaced the stacks
+	looks     []look // since the client last had everything, oldest first
 	nonces    uint64
 	unknown   int                         // types asked for that the library has never had
 	named     int                         // names subscribed to by name, over all types
@@ -67,7 +68,8 @@ func (e *TooMany) Error() string {
 type Event struct {
 	Kind      EventKind
 	Type      string
-	Turn      uint64 // of the oldest change that was ACKed; 0 if there was none
+	Turn      uint64   // of the oldest change that was ACKed, or of the one that was refused; 0 if there was none
+	Turns     []uint64 // of the changes that were ACKed, the first of them
 	Resources int
 	Name      string
 	Version   uint64
@@ -94,6 +96,7 @@ type sub struct {
 	answerDue bool // the client waits for an answer, even an empty one
 	phase     bool // flips with each state-of-the-world request, to find dropped names
 
+	began             uint64        // the turn at which the client asked for the type, or for all of it, first
 	stack             library.Stack // as of the last look
 	started           bool          // a request came
 	slots             slots.Table
@@ -141,10 +144,11 @@ type want struct {
 // flight is a response that was sent and not yet ACKed.
 type flight struct {
 	nonce  string
-	turn   uint64 // that it brings the client to
-	oldest uint64 // the oldest turn of its items
-	since  uint64 // the oldest turn of the changes in it; the maximum if there is none
-	early  bool   // a removal was held back when it was sent
+	turn   uint64   // that it brings the client to
+	oldest uint64   // the oldest turn of its items
+	since  uint64   // the oldest turn of the changes in it; the maximum if there is none
+	turns  []uint64 // of the changes in it, the first of them
+	early  bool     // a removal was held back when it was sent
 	items  []item
 }
 
@@ -192,6 +196,7 @@ func (m *Machine) sub(v *library.View, typ string) *sub {
 	typ = strings.Clone(typ)
 	s = &sub{
 		typ: typ, rank: xdstype.RankOf(typ), full: !m.delta && xdstype.Full(typ), legacy: !xdstype.Referred(typ), stack: m.stack(v, typ),
+		began: v.Turn,
 	}
 	m.subs[typ] = s
 	if s.rank != xdstype.OtherRank {
@@ -248,6 +253,7 @@ func (m *Machine) pull(v *library.View) {
 	if m.cursor == v.Turn {
 		return
 	}
+	m.noteLook(v.Turn)
 	for _, s := range m.order {
 		if !s.stack.Since(m.cursor, func(e *library.Entry, turn uint64) { m.touch(s, e, turn) }) {
 			m.compare(v, s)

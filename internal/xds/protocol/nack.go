@@ -221,7 +221,7 @@ func (m *Machine) quarantine(s *sub, it item, early bool) {
 		return // if a client refuses everything, its first rejections are enough to report
 	}
 	m.pendingEvents = append(m.pendingEvents, Event{
-		Kind: EventReject, Type: s.typ, Name: it.name.Text(), Version: it.version, Detail: s.detail,
+		Kind: EventReject, Type: s.typ, Turn: it.turn, Name: it.name.Text(), Version: it.version, Detail: s.detail,
 	})
 }
 

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"math"
+	"slices"
 
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/slots"
@@ -360,7 +361,14 @@ func (s *sub) noteRemoved(w want) item {
 func (f *flight) add(it item) {
 	f.items = append(f.items, it)
 	f.oldest = min(f.oldest, it.turn)
-	if !it.subscribed {
-		f.since = min(f.since, it.turn)
+	if it.subscribed {
+		return
+	}
+	f.since = min(f.since, it.turn)
+	if len(f.turns) < maxTurns && !slices.Contains(f.turns, it.turn) {
+		f.turns = append(f.turns, it.turn)
 	}
 }
+
+// maxTurns is how many turns a response is counted for.
+const maxTurns = 8

@@ -60,7 +60,7 @@ func (m *Machine) applyNames(v *library.View, s *sub, r *wire.Request, first boo
 	}
 	if turnedOn {
 		s.answerDue = s.answerDue || len(r.Initial) == 0
-		s.answered = len(r.Initial) > 0
+		s.answered, s.began = len(r.Initial) > 0, v.Turn
 		s.stack.Each(func(e *library.Entry) { m.offer(s, e, v.Turn) })
 	}
 }

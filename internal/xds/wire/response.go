@@ -10,7 +10,8 @@ import (
 // Response is one encoded answer: a few bytes of its own, then buffers that all streams share.
 type Response struct {
 	Type      string
-	Turn      uint64
+	Turn      uint64   // that it brings the client to
+	Turns     []uint64 // of the changes in it, the first of them; those that answer a subscription do not count
 	Resources int
 	Removed   int
 	Data      mem.BufferSlice

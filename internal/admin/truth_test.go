@@ -1,0 +1,140 @@
+package admin_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/config"
+	"fairway/internal/xdstype"
+	"fairway/test/plane"
+)
+
+const reviewsCluster = "outbound|80||reviews.shop.svc.cluster.local"
+
+const rule = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: reviews, namespace: shop}
+spec:
+  hosts: [reviews]
+  http:
+  - timeout: SECONDSs
+    route:
+    - destination: {host: reviews}
+`
+
+// TestHistory: a turn knows its cause, its work, whom it was sent to and who acknowledged or refused it.
+func TestHistory(t *testing.T) {
+	p := start(t)
+	p.Apply(t, "mesh.yaml", reviews)
+	p.Connect(t, plane.Proxy{Name: "web-1"})
+	p.Connect(t, plane.Proxy{Name: "web-2", IP: "10.0.0.10"})
+	p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "3"))
+	p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "4"))
+	p.Delete(t, config.VirtualService, "shop", "reviews")
+	const of = "/debug/historyz?kind=vs&namespace=shop&name=reviews"
+	turns := read[[]page.Turn](t, p, of)
+	if len(turns) != 3 {
+		t.Fatalf("%d turns of the rule, want 3: %+v", len(turns), turns)
+	}
+	for i, change := range []string{"added", "changed", "removed"} {
+		turn := turns[i]
+		want := page.TurnObject{Kind: "VirtualService", Namespace: "shop", Name: "reviews", Change: change}
+		if len(turn.Objects) != 1 || turn.Objects[0] != want || turn.ObjectCount != 1 {
+			t.Errorf("turn %d: cause %+v, want %+v", turn.Number, turn.Objects, want)
+		}
+		if turn.Full || turn.Rows == 0 || turn.Changed == 0 || turn.ResourceCount != 1 || turn.Resources[0].Type != "vhds" {
+			t.Errorf("turn %d: work %+v", turn.Number, turn)
+		}
+		if turn.Proxies != 2 || turn.Responses != 2 || turn.Bytes == 0 || turn.Acks != 2 || turn.FirstAckMillis <= 0 ||
+			turn.LastAckMillis < turn.FirstAckMillis || turn.RefusalCount != 0 {
+			t.Errorf("turn %d: proxies %+v", turn.Number, turn)
+		}
+	}
+	if one := read[[]page.Turn](t, p, of+"&most=1"); len(one) != 1 || one[0].Number != turns[2].Number {
+		t.Errorf("the last one is %+v", one)
+	}
+	if later := read[[]page.Turn](t, p, of+"&after="+text(turns[1].Number)); len(later) != 1 || later[0].Number != turns[2].Number {
+		t.Errorf("after the second: %+v", later)
+	}
+	if some := read[[]page.Turn](t, p, "/debug/historyz?proxyID=web-2&turn="+text(turns[0].Number)); len(some) != 1 {
+		t.Errorf("the proxy was sent %+v", some)
+	}
+	p.Refuse(t, plane.Proxy{Name: "old", IP: "10.0.0.11"}, xdstype.ClusterURL, reviewsCluster, "no such thing")
+	for _, bad := range []string{"turn=x", "most=0", "kind=nosuch", "kind=vs", "proxyID=nobody"} {
+		if status, _, body := ask(t, p, http.MethodGet, "/debug/historyz?"+bad); status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", bad, status, body)
+		}
+	}
+}
+
+// TestLive: a version is live once it was read, is in force, and is acknowledged.
+func TestLive(t *testing.T) {
+	p := plane.Start(t, plane.Options())
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	p.Apply(t, "mesh.yaml", reviews)
+	p.Connect(t, plane.Proxy{Name: "web-1"})
+	live := func(query, state string, proxies int) page.Live {
+		t.Helper()
+		got := read[page.Live](t, p, "/debug/livez?"+query)
+		if got.State != state || got.Proxies != proxies {
+			t.Fatalf("%s: %+v, want %s on %d proxies", query, got, state, proxies)
+		}
+		return got
+	}
+	const vs = "kind=VirtualService&namespace=shop&name="
+	live(vs+"reviews", page.LiveUnread, 0)
+	p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "3"))
+	first := live(vs+"reviews", page.LiveYes, 1)
+	live(vs+"reviews&hash="+hash(t, strings.ReplaceAll(rule, "SECONDS", "3")), page.LiveYes, 1)
+	live(vs+"reviews&hash="+hash(t, strings.ReplaceAll(rule, "SECONDS", "4")), page.LiveUnread, 0)
+	live(vs+"reviews&generation=7", page.LiveUnread, 0)
+	live("turn="+text(first.Turn), page.LiveYes, 1)
+	live("turn="+text(first.Turn+1000), page.LivePending, 0)
+
+	waits := strings.NewReplacer("name: reviews,", "name: waits,", "[reviews]", "[waits.example]",
+		"{host: reviews}", "{host: reviews, subset: v9}", "SECONDS", "3").Replace(rule)
+	p.Apply(t, "waits.yaml", waits)
+	got := read[page.Live](t, p, "/debug/livez?"+vs+"waits")
+	if got.State != page.LiveWaits || got.Until == nil || !strings.Contains(strings.Join(got.Why, " "), "subset v9") {
+		t.Errorf("a rule whose subset is missing: %+v", got)
+	}
+	p.Refuse(t, plane.Proxy{Name: "old", IP: "10.0.0.11"}, xdstype.ClusterURL, reviewsCluster, "no such thing")
+	live(vs+"reviews", page.LiveYes, 2)
+	p.Apply(t, "policy.yaml", `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: reviews, namespace: shop}
+spec:
+  host: reviews
+  trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}
+`)
+	refused := live("kind=dr&namespace=shop&name=reviews", page.LiveRefused, 2)
+	if len(refused.Behind) != 1 || refused.Behind[0].Detail != "no such thing" || !strings.Contains(refused.Behind[0].ProxyID, "old") {
+		t.Errorf("what was refused: %+v", refused.Behind)
+	}
+	for _, bad := range []string{"", "kind=vs", "kind=nosuch&name=x", "turn=-1", "turn=1&proxyID=nobody", vs + "x&hash=xyz"} {
+		if status, _, body := ask(t, p, http.MethodGet, "/debug/livez?"+bad); status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", bad, status, body)
+		}
+	}
+}
+
+func text(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// hash is the hash of an object's content, as pilotctl asks with it.
+func hash(t *testing.T, document string) string {
+	t.Helper()
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, problems := decoder.Decode(config.Split("rule.yaml", []byte(document))[0])
+	if o == nil {
+		t.Fatal(problems)
+	}
+	return strconv.FormatUint(o.CreatedAt(0).Hash, 16)
+}

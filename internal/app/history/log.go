@@ -1,0 +1,266 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/internal/admin"
+	"fairway/internal/admin/page"
+	"fairway/internal/app/loop"
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/printable"
+	"fairway/internal/table"
+	"fairway/internal/xds"
+	"fairway/internal/xdstype"
+)
+
+// Bounds of what is remembered.
+const (
+	mostTurns   = 1000 // turns
+	mostObjects = 16   // objects of a turn that are named
+	mostTables  = 8    // tables of a turn that are named, those with the most rows
+	mostStreams = 1000 // streams of a turn that are remembered
+	mostRefused = 8    // refusals of a turn
+	fullRows    = 1000 // rows, of which a turn computes more if it is called full
+)
+
+// Log remembers turns. The loop calls Begin and End; any goroutine may call the other methods.
+type Log struct {
+	xds.Meter
+	tables    *input.Tables
+	store     *table.Store
+	published func() [xdstype.Types]int
+
+	mu      sync.Mutex
+	turns   []*turn // oldest first
+	open    *turn   // begun and not ended
+	inForce map[config.Key]uint64
+}
+
+// turn is one turn. Log.mu guards it.
+type turn struct {
+	page.Turn
+	published time.Time
+	streams   []uint64 // that were sent it, the first of them
+	objects   []config.Key
+}
+
+// New returns an empty log of the turns of a store. published returns how many resources of each type the last turn published; next counts
+// the events of streams too.
+func New(tables *input.Tables, store *table.Store, published func() [xdstype.Types]int, next xds.Meter) *Log {
+	return &Log{Meter: next, tables: tables, store: store, published: published, inForce: map[config.Key]uint64{}}
+}
+
+// Begin notes a turn before its resources are published, because proxies may acknowledge these at once.
+func (l *Log) Begin(t loop.Turn) {
+	now := &turn{Turn: page.Turn{
+		Number: t.Version, At: t.Began.UTC(), Inputs: texts(t.Inputs), Staged: t.Staged, Rows: t.Recomputed, Changed: t.Changed,
+		Tables: largest(t.Tables),
+	}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for m := range l.tables.Moves() {
+		if m.Gone {
+			delete(l.inForce, m.Key)
+		} else {
+			l.inForce[m.Key] = t.Version
+		}
+		now.note(m)
+	}
+	now.published = time.Now()
+	l.open = now
+}
+
+// note counts an object of a turn, and names it among the first.
+func (t *turn) note(m input.Move) {
+	t.ObjectCount++
+	if len(t.objects) == mostObjects {
+		return
+	}
+	change := "changed"
+	switch {
+	case m.Gone:
+		change = "removed"
+	case m.Same:
+		change = "moved"
+	case !m.Old:
+		change = "added"
+	}
+	t.objects = append(t.objects, m.Key)
+	t.Objects = append(t.Objects, page.TurnObject{Kind: string(m.Key.Kind), Namespace: m.Key.Namespace, Name: m.Key.Name, Change: change})
+}
+
+// End notes what the turn published. A turn that published nothing, and in which no object changed, is not kept.
+func (l *Log) End(t loop.Turn) {
+	published := l.published()
+	rows := 0
+	if t.Recomputed > fullRows { // smaller turns need no look at the tables
+		for _, of := range l.store.Tables() {
+			rows += of.Rows
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.open
+	l.open = nil
+	for typ, n := range published {
+		if n > 0 {
+			now.Resources = append(now.Resources, page.TurnResources{Type: xdstype.Type(typ).Label(), Count: n})
+			now.ResourceCount += n
+		}
+	}
+	if now.ResourceCount+now.ObjectCount == 0 {
+		return
+	}
+	now.Millis = float64(time.Since(t.Began).Microseconds()) / 1000
+	now.TotalRows = rows
+	if len(l.turns) == mostTurns {
+		l.turns = slices.Delete(l.turns, 0, 1)
+	}
+	l.turns = append(l.turns, now)
+}
+
+// Sent implements xds.Meter.
+func (l *Log) Sent(s xds.Sent) {
+	if len(s.Turns) > 0 {
+		l.mu.Lock()
+		l.each(s.Turns, func(t *turn) { t.sent(s) })
+		l.mu.Unlock()
+	}
+	l.Meter.Sent(s)
+}
+
+// sent counts a response of the turn. A stream counts once, as far as it is remembered.
+func (t *turn) sent(s xds.Sent) {
+	t.Responses++
+	t.Bytes += s.Bytes
+	if len(t.streams) == mostStreams || slices.Contains(t.streams, s.Stream) {
+		return
+	}
+	t.streams = append(t.streams, s.Stream)
+	t.Proxies++
+}
+
+// Acked implements xds.Meter.
+func (l *Log) Acked(a xds.Acked) {
+	if len(a.Turns) > 0 {
+		l.mu.Lock()
+		l.each(a.Turns, func(t *turn) {
+			t.Acks++
+			took := float64(time.Since(t.published).Microseconds()) / 1000
+			if t.Acks == 1 {
+				t.FirstAckMillis = took
+			}
+			t.LastAckMillis = took
+		})
+		l.mu.Unlock()
+	}
+	l.Meter.Acked(a)
+}
+
+// Hooks are hooks that tell the log what proxies refuse.
+type Hooks struct {
+	xds.Hooks
+	Log *Log
+}
+
+// Rejected implements xds.Hooks.
+func (h Hooks) Rejected(r xds.Rejection) {
+	h.Log.rejected(r)
+	h.Hooks.Rejected(r)
+}
+
+// rejected notes that a proxy refused resources.
+func (l *Log) rejected(r xds.Rejection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.each([]uint64{r.Turn}, func(t *turn) {
+		t.RefusalCount++
+		if len(t.Refusals) < mostRefused {
+			t.Refusals = append(t.Refusals, page.TurnRefusal{
+				Proxy: string(r.Proxy), ProxyID: mesh.ProxyID(r.Proxy).Node(), Type: xdstype.Label(r.Type), Names: texts(r.Names),
+				Detail: printable.Text(r.Detail, printable.Long),
+			})
+		}
+	})
+}
+
+// each calls fn with those of the turns that are remembered. mu is held.
+func (l *Log) each(numbers []uint64, fn func(*turn)) {
+	for _, n := range numbers {
+		if t := l.find(n); t != nil {
+			fn(t)
+		}
+	}
+}
+
+// find returns the turn of a number; nil: it is not remembered. mu is held.
+func (l *Log) find(number uint64) *turn {
+	if l.open != nil && l.open.Number == number {
+		return l.open
+	}
+	at, found := slices.BinarySearchFunc(l.turns, number, func(t *turn, n uint64) int { return cmp.Compare(t.Number, n) })
+	if !found {
+		return nil
+	}
+	return l.turns[at]
+}
+
+// InForce returns the turn in which the version of an object that is in force came into force; false: there is no such object.
+func (l *Log) InForce(k config.Key) (turn uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	turn, ok = l.inForce[k]
+	return turn, ok
+}
+
+// Turns returns the turns that a filter selects, oldest first.
+func (l *Log) Turns(f admin.TurnFilter) []page.Turn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := []page.Turn{}
+	for _, t := range slices.Backward(l.turns) {
+		if len(out) == f.Most || t.Number <= f.After {
+			break
+		}
+		if f.Turn != 0 && t.Number != f.Turn || f.Object != nil && !slices.ContainsFunc(t.objects, f.Object) ||
+			f.Stream != 0 && !slices.Contains(t.streams, f.Stream) {
+			continue
+		}
+		out = append(out, t.copied())
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// copied returns what the page shows, for a reader without the lock.
+func (t *turn) copied() page.Turn {
+	out := t.Turn
+	out.Objects, out.Refusals = slices.Clone(t.Objects), slices.Clone(t.Refusals)
+	out.Full = t.Rows > fullRows && t.Rows > t.TotalRows/2
+	out.MoreProxies = len(t.streams) == mostStreams
+	return out
+}
+
+// largest returns the tables of a turn with the most rows, the largest first.
+func largest(tables []table.TableTurn) (out []page.TurnTable) {
+	sorted := slices.SortedStableFunc(slices.Values(tables), func(a, b table.TableTurn) int {
+		return cmp.Compare(b.Recomputed+b.Changed, a.Recomputed+a.Changed)
+	})
+	for _, t := range sorted[:min(len(sorted), mostTables)] {
+		out = append(out, page.TurnTable{Name: t.Name, Recomputed: t.Recomputed, Changed: t.Changed})
+	}
+	return out
+}
+
+// texts returns texts of strangers fit to keep.
+func texts(list []string) (out []string) {
+	for _, s := range list {
+		out = append(out, printable.Text(s, printable.Short))
+	}
+	return out
+}
