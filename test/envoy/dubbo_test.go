@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,12 +80,7 @@ func TestDubbo(t *testing.T) {
 
 // sharedPort: services of one port and no address, as a registry of Dubbo's has thousands.
 func sharedPort(t *testing.T, m *live.Mesh) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	number := rig.FreePort(t)
 	var rows source.Rows
 	for i, name := range []mesh.DubboName{
 		{Interface: "com.example.A"}, {Interface: "com.example.B"}, {Interface: "com.example.B", Version: "2.0"},
@@ -104,7 +98,7 @@ func sharedPort(t *testing.T, m *live.Mesh) {
 	}
 	m.Plane.Rules.Add(rows)
 	m.Settle(t)
-	to := "127.0.0.1:" + strconv.Itoa(number)
+	to := "127.0.0.1:" + strconv.Itoa(int(number))
 	rig.Eventually(t, func() error {
 		for c, want := range map[mesh.DubboName]string{
 			{Interface: "com.example.A", Version: "0.0.0"}: "shared-0", {Interface: "com.example.B", Version: "0.0.0"}: "shared-1",

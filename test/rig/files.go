@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -89,13 +91,16 @@ func NoFiles(t testing.TB, what string, most int64, read func(path string) error
 // ports counts those that FreePort has looked at.
 var ports atomic.Uint32
 
-// FreePort returns a port of 127.0.0.1 that no program uses and that no other caller of this process got. It is below 32768, where the
-// ports begin that the system takes for connections, so that no connection takes it before the caller listens.
+// FreePort returns a port of 127.0.0.1 that no program uses and that no other test got, of this process or of another one that still runs.
+// It is below 32768, where the ports begin that the system takes for connections, so that no connection takes it before the caller listens.
 func FreePort(t testing.TB) uint16 {
 	t.Helper()
 	const first, count = 20000, 12000
 	for range count {
 		port := first + (uint32(os.Getpid())*64+ports.Add(1))%count
+		if !claimed(t, port) {
+			continue
+		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
@@ -106,3 +111,25 @@ func FreePort(t testing.TB) uint16 {
 	t.Fatal("no port of 127.0.0.1 is free")
 	return 0
 }
+
+// claimed takes a port for this process: a lock that the system releases when the process ends. False: another process has it.
+func claimed(t testing.TB, port uint32) bool {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("fairway-test-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(int(port))), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		f.Close()
+		return false
+	}
+	claims.Store(port, f)
+	return true
+}
+
+// claims holds the locks of this process's ports: a file that nothing refers to is closed.
+var claims sync.Map

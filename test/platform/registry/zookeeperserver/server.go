@@ -35,7 +35,7 @@ const Tick = 500 * time.Millisecond
 func Start(t testing.TB) *Server {
 	t.Helper()
 	found := rig.Server(t, zookeeperbin.Obtain, zookeeperbin.ErrNoJava)
-	s := &Server{found: found, dir: rig.Folder(t), port: freePort(t)}
+	s := &Server{found: found, dir: rig.Folder(t), port: int(rig.FreePort(t))}
 	s.Again(t)
 	return s
 }
@@ -129,13 +129,3 @@ func (s *Server) Client(t testing.TB) *zk.Conn {
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
