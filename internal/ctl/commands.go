@@ -53,7 +53,7 @@ func Command(version string) *cobra.Command {
 	s.cluster.Bind(flags)
 	s.credentials.bind(flags)
 	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.services(), s.applies(), s.analyze(), s.tables(), s.certificates(),
+	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.services(), s.analyze(), s.tables(), s.certificates(),
 		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
 	root.AddCommand(truth.Commands(s)...)
 	root.AddCommand(stored.Commands()...)

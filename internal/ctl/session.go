@@ -65,14 +65,16 @@ func (s *session) planes(ctx context.Context) iter.Seq2[*client, error] {
 }
 
 // Planes implements truth.Session.
-func (s *session) Planes(ctx context.Context) (out []truth.Plane, err error) {
+func (s *session) Planes(ctx context.Context) (out []truth.Plane, missing error) {
+	var errs []error
 	for c, err := range s.planes(ctx) {
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		out = append(out, c)
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // Format implements truth.Session.

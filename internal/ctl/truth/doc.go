@@ -1,5 +1,5 @@
-// Package truth has pilotctl's verbs that tell whether changes are in force (wait) and what happened (history). It asks control planes
-// through Session and prints their answers. It must not know how they are found and reached.
+// Package truth has pilotctl's verbs that tell what objects do (applies, explain), whether changes are in force (wait) and what happened
+// (history). They ask control planes through Session, and print the answers. It must not know how control planes are found and reached.
 package truth
 
 import (
@@ -11,7 +11,7 @@ import (
 
 // Session is the selected control planes and the format of the output.
 type Session interface {
-	// Planes returns all selected control planes. It fails if one of them cannot be reached: the answer would be for a part of the proxies.
+	// Planes returns the selected control planes that can be reached. The error says which cannot: each knows its own proxies.
 	Planes(context.Context) ([]Plane, error)
 	Format() string
 	Close() // ends the connections
@@ -25,4 +25,6 @@ type Plane interface {
 }
 
 // Commands returns the verbs.
-func Commands(s Session) []*cobra.Command { return []*cobra.Command{wait(s), history(s)} }
+func Commands(s Session) []*cobra.Command {
+	return []*cobra.Command{applies(s), explain(s), wait(s), history(s)}
+}

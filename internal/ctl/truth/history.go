@@ -209,39 +209,38 @@ func millis(ms float64) string {
 
 // writeTurn tells what one turn did.
 func writeTurn(w io.Writer, t page.Turn) error {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("turn %d at %s, %.1f ms", t.Number, t.At.UTC().Format("2006-01-02 15:04:05.000 MST"), t.Millis)
-	line("cause:")
+	var b sentences
+	b.line("turn %d at %s, %.1f ms", t.Number, t.At.UTC().Format("2006-01-02 15:04:05.000 MST"), t.Millis)
+	b.line("cause:")
 	for _, o := range t.Objects {
-		line("  %s %s %s", o.Kind, printable.Text(strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), printable.Short), o.Change)
+		b.line("  %s %s %s", o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), o.Change)
 	}
 	if n := t.ObjectCount - len(t.Objects); n > 0 {
-		line("  and %d more objects", n)
+		b.line("  and %d more objects", n)
 	}
 	if len(t.Objects) == 0 {
 		for _, in := range t.Inputs {
-			line("  %s", printable.Text(in, printable.Short))
+			b.line("  %s", in)
 		}
 		if n := t.Staged - len(t.Inputs); n > 0 {
-			line("  and %d more rows", n)
+			b.line("  and %d more rows", n)
 		}
 	}
-	line("%s: %s computed, of all tables %d became different", extent(t), output.Plural(t.Rows, "row"), t.Changed)
+	b.line("%s: %s computed, of all tables %d became different", extent(t), output.Plural(t.Rows, "row"), t.Changed)
 	for _, in := range t.Tables {
-		line("  %s: %d computed, %d changed", in.Name, in.Recomputed, in.Changed)
+		b.line("  %s: %d computed, %d changed", in.Name, in.Recomputed, in.Changed)
 	}
-	line("%s became different", output.Plural(t.ResourceCount, "resource"))
+	b.line("%s became different", output.Plural(t.ResourceCount, "resource"))
 	for _, r := range t.Resources {
-		line("  %s: %d", r.Type, r.Count)
+		b.line("  %s: %d", r.Type, r.Count)
 	}
-	line("sent to %s proxies in %s of %d bytes; %s", sentTo(t), output.Plural(t.Responses, "response"), t.Bytes, acks(t))
+	b.line("sent to %s proxies in %s of %d bytes; %s", sentTo(t), output.Plural(t.Responses, "response"), t.Bytes, acks(t))
 	for _, r := range t.Refusals {
-		line("%s refused %s %s:\n%s", printable.Text(page.ShortName(r.ProxyID), printable.Short), r.Type,
-			printable.Text(strings.Join(r.Names, ", "), printable.Short), output.Indented(r.Detail))
+		b.line("%s refused %s %s:", page.ShortName(r.ProxyID), r.Type, strings.Join(r.Names, ", "))
+		b.quote(r.Detail)
 	}
 	if n := t.RefusalCount - len(t.Refusals); n > 0 {
-		line("and %d more refusals", n)
+		b.line("and %d more refusals", n)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

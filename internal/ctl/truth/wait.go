@@ -247,7 +247,7 @@ func askAll(ctx context.Context, planes []Plane, q asked, one bool) (out []liveO
 // verdict prints the answers. An error says that something is not in force.
 func (w *waiting) verdict(cmd *cobra.Command, s Session, questions []asked, answers map[string][]liveOn) error {
 	all, missing := []liveOn{}, 0
-	var text strings.Builder
+	var text sentences
 	for _, q := range questions {
 		for _, a := range answers[q.what] {
 			if a.State != page.LiveYes {
@@ -278,51 +278,49 @@ func (w *waiting) verdict(cmd *cobra.Command, s Session, questions []asked, answ
 var errNotInForce = errors.New("not everything is in force")
 
 // describe writes a paragraph about one answer.
-func describe(b *strings.Builder, what string, a liveOn, several bool) {
+func describe(b *sentences, what string, a liveOn, several bool) {
 	on := ""
 	if several {
-		on = " (" + printable.Text(a.ControlPlane, printable.Short) + ")"
+		on = " (" + a.ControlPlane + ")"
 	}
-	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 	switch a.State {
 	case page.LiveYes:
-		line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d)", what, on, a.Turn, output.Clock(a.At), a.Proxies)
+		b.line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d)", what, on, a.Turn, output.Clock(a.At), a.Proxies)
 	case page.LiveBehind, page.LiveRefused:
 		behind := len(a.Behind) + a.More
-		line("%s%s: in force since turn %d%s, and %d of %s not have it", what, on, a.Turn, output.Clock(a.At), behind, proxies(a.Proxies))
+		b.line("%s%s: in force since turn %d%s, and %d of %s not have it", what, on, a.Turn, output.Clock(a.At), behind,
+			number(a.Proxies, "proxy does", "proxies do"))
 	case page.LiveWaits:
-		line("%s%s: it waits%s", what, on, remaining(a.Until, time.Now()))
+		b.line("%s%s: it waits%s", what, on, remaining(a.Until, time.Now()))
 	case page.LivePending:
-		line("%s%s: it has not come", what, on)
+		b.line("%s%s: it has not come", what, on)
 	case page.LiveInvalid:
-		line("%s%s: it has errors, and what they name is not in force", what, on)
+		b.line("%s%s: it has errors, and what they name is not in force", what, on)
 	default:
-		line("%s%s: no such version has been read", what, on)
+		b.line("%s%s: no such version has been read", what, on)
 	}
 	for _, why := range a.Why {
-		line("  %s", printable.Text(why, printable.Long))
+		b.line("  %s", why)
 	}
 	for _, p := range a.Behind {
 		of := ""
 		if p.Type != "" {
 			of = " " + p.Type
 		}
-		line("  %s: %s%s %s%s", printable.Text(page.ShortName(p.ProxyID), printable.Short), p.State, of,
-			printable.Text(p.Name, printable.Short), output.Clock(p.Since))
-		if p.Detail != "" {
-			line("%s", output.Indented(p.Detail))
-		}
+		b.line("  %s: %s%s %s%s", page.ShortName(p.ProxyID), p.State, of, p.Name, output.Clock(p.Since))
+		b.quote(p.Detail)
 	}
 	if a.More > 0 {
-		line("  and %d more", a.More)
+		b.line("  and %d more", a.More)
 	}
 }
 
-func proxies(n int) string {
+// number returns a number with its noun.
+func number(n int, one, many string) string {
 	if n == 1 {
-		return "1 proxy does"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d proxies do", n)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // remaining says how long a wait at the door lasts at most.

@@ -1,4 +1,4 @@
-package ctl
+package truth
 
 import (
 	"context"
@@ -17,12 +17,13 @@ import (
 )
 
 // applies shows how many connected proxies each object affects.
-func (s *session) applies() *cobra.Command {
+func applies(s Session) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
 		Use: "applies [KIND [[NAMESPACE/]NAME]]", Args: cobra.MaximumNArgs(2),
 		Short: "For how many connected proxies each object makes a difference, and why for none",
-		RunE: s.run(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			defer s.Close()
 			query := url.Values{}
 			if len(args) > 0 {
 				query.Set("kind", args[0])
@@ -37,7 +38,7 @@ func (s *session) applies() *cobra.Command {
 			}
 			objects, missing := reaches(cmd.Context(), s, query)
 			if missing != nil && len(objects) == 0 {
-				return missing
+				return output.Fail(missing)
 			}
 			if none {
 				objects = slices.DeleteFunc(objects, func(o page.ObjectReach) bool { return o.Proxies > 0 })
@@ -51,21 +52,26 @@ func (s *session) applies() *cobra.Command {
 					o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), fmt.Sprint(o.Proxies), whichOrWhy(o),
 				})
 			}
-			return errors.Join(s.show(cmd, sh), missing)
-		}),
+			if err := errors.Join(sh.Write(cmd.OutOrStdout(), s.Format()), missing); err != nil {
+				return output.Fail(err)
+			}
+			return nil
+		},
 	}
 	cmd.Flags().BoolVar(&none, "none", false, "only objects that make no difference for any connected proxy")
 	return cmd
 }
 
 // reaches asks every control plane for all of its pages, and adds up the answers for each object: each control plane knows its own proxies.
-func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectReach, error) {
+func reaches(ctx context.Context, s Session, query url.Values) ([]page.ObjectReach, error) {
 	all := map[config.Key]page.ObjectReach{}
-	var errs []error
-	for c, err := range s.planes(ctx) {
-		for query.Del("after"); err == nil; {
+	planes, err := s.Planes(ctx)
+	errs := []error{err}
+	for _, c := range planes {
+		for query.Del("after"); ; {
 			var some page.Reaches
-			if some, err = fetch[page.Reaches](ctx, c, "/debug/appliesz", query); err != nil {
+			if err := c.Fetch(ctx, "/debug/appliesz", query, &some); err != nil {
+				errs = append(errs, err)
 				break
 			}
 			for _, o := range some.Objects {
@@ -80,9 +86,6 @@ func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectRe
 				break
 			}
 			query.Set("after", some.Next)
-		}
-		if err != nil {
-			errs = append(errs, err)
 		}
 	}
 	out := make([]page.ObjectReach, 0, len(all))

@@ -1,0 +1,115 @@
+package truth
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/config"
+	"fairway/internal/ctl/output"
+)
+
+// explanation is all that control planes know of an object.
+type explanation struct {
+	Live     []liveOn           `json:"live"`
+	Applies  *page.ObjectReach  `json:"applies,omitempty"` // absent: the control planes do not tell the caller
+	Problems []page.ProblemInfo `json:"problems"`
+}
+
+// explain tells whether an object is in force, for whom it makes a difference, and what is wrong with it.
+func explain(s Session) *cobra.Command {
+	namespace := ""
+	cmd := &cobra.Command{
+		Use:   "explain KIND/[NAMESPACE/]NAME",
+		Short: "What an object does: whether it is in force, for which proxies it makes a difference, what is wrong with it",
+		Long: "Shows in one answer what pilotctl wait, applies and problems tell of an object.\n\n" +
+			"  pilotctl explain virtualservice/shop/reviews\n\n" +
+			"It ends with 0 if the object is in force on all proxies and has no errors, with 1 if not, and with 2 if that cannot be said.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := objectCalled(args[0], namespace)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			found, err := explained(cmd.Context(), s, k)
+			if err != nil {
+				return output.CannotSay(err)
+			}
+			if f := s.Format(); f == "json" || f == "yaml" {
+				err = output.WriteValue(cmd.OutOrStdout(), f, found)
+			} else {
+				err = found.write(cmd.OutOrStdout(), title(k))
+			}
+			if err == nil && !found.good() {
+				err = errNotInForce
+			}
+			if err != nil {
+				return output.Fail(err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of an object that names none")
+	return cmd
+}
+
+func explained(ctx context.Context, s Session, k config.Key) (out explanation, err error) {
+	planes, err := s.Planes(ctx)
+	if err != nil {
+		return out, err
+	}
+	q := question(k)
+	if out.Live, err = askAll(ctx, planes, q, false); err != nil {
+		return out, err
+	}
+	out.Problems = []page.ProblemInfo{}
+	for _, c := range planes {
+		var all []page.ProblemInfo
+		if err := c.Fetch(ctx, "/debug/problems", nil, &all); err != nil {
+			return out, err
+		}
+		for _, p := range all {
+			if p.Kind == string(k.Kind) && p.Namespace == k.Namespace && p.Name == k.Name && !slices.Contains(out.Problems, p) {
+				out.Problems = append(out.Problems, p)
+			}
+		}
+	}
+	// Callers of one namespace may not see this page: the rest of the answer is for them all the same.
+	if found, _ := reaches(ctx, s, url.Values{"kind": {string(k.Kind)}, "namespace": {k.Namespace}, "name": {k.Name}}); len(found) == 1 {
+		out.Applies = &found[0]
+	}
+	return out, nil
+}
+
+// good reports whether the object is in force everywhere, without errors.
+func (e explanation) good() bool {
+	return !slices.ContainsFunc(e.Live, func(a liveOn) bool { return a.State != page.LiveYes }) &&
+		!slices.ContainsFunc(e.Problems, func(p page.ProblemInfo) bool { return p.Severity == "error" })
+}
+
+func (e explanation) write(w io.Writer, what string) error {
+	var b sentences
+	for _, a := range e.Live {
+		if len(e.Problems) > 0 && a.State == page.LiveInvalid {
+			a.Why = nil // the problems below tell more
+		}
+		describe(&b, what, a, len(e.Live) > 1)
+	}
+	switch a := e.Applies; {
+	case a == nil:
+	case a.Proxies == 0:
+		b.line("it makes no difference for any connected proxy: %s", strings.Join(a.Why, "; "))
+	default:
+		b.line("it makes a difference for %s: %s", number(a.Proxies, "proxy", "proxies"), whichOrWhy(*a))
+	}
+	b.line("")
+	_, err := io.WriteString(w, b.String())
+	return errors.Join(err, output.Problems(w, e.Problems))
+}
