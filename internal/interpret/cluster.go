@@ -1,0 +1,303 @@
+package interpret
+
+import (
+	"fmt"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+)
+
+// forward ends the way at a cluster, with the endpoints that may be picked.
+func (w *walk) forward(name string, o Outcome) {
+	o.Kind, o.Cluster = Forwarded, name
+	c := w.config.Clusters[name]
+	w.resource = "cluster " + quote(name)
+	if c == nil {
+		w.step("cluster", w.resource, "", "the proxy does not have it")
+		w.closed("the proxy does not have cluster %s (NC, cluster_not_found)", quote(name))
+	}
+	validate(w.resource, c)
+	s := w.step("cluster", w.resource, "", "%s", describeCluster(c))
+	s.Objects = objects(c.GetMetadata())
+	o.Balancer = c.GetLbPolicy().String()
+	if c.GetLoadBalancingPolicy() != nil {
+		o.Balancer = "load_balancing_policy"
+	}
+	for _, t := range c.GetCircuitBreakers().GetThresholds() {
+		if t.GetMaxConnections() != nil && t.GetMaxConnections().GetValue() == 0 ||
+			t.GetMaxRequests() != nil && t.GetMaxRequests().GetValue() == 0 ||
+			t.GetMaxPendingRequests() != nil && t.GetMaxPendingRequests().GetValue() == 0 {
+			w.doubt("a circuit breaker of cluster %s has the limit 0", quote(name))
+		}
+	}
+	if custom := c.GetClusterType(); custom != nil {
+		w.step("endpoints", w.resource, "", "cannot say: the endpoints come from extension %s", quote(custom.GetName()))
+		w.doubt("the endpoints of cluster %s come from extension %s", quote(name), quote(custom.GetName()))
+		w.end(o)
+	}
+	if c.GetType() == clusterv3.Cluster_ORIGINAL_DST {
+		w.originalDestination(c, o)
+	}
+	w.endpoints(c, o)
+}
+
+func describeCluster(c *clusterv3.Cluster) string {
+	out := "type " + c.GetType().String()
+	if t := c.GetClusterType(); t != nil {
+		out = "type " + quote(t.GetName())
+	}
+	switch s := c.GetTransportSocket(); {
+	case len(c.GetTransportSocketMatches()) > 0:
+		out += ", TLS by endpoint"
+	case s == nil || strings.HasSuffix(typeName(s.GetTypedConfig()), "RawBuffer"):
+		out += ", plaintext"
+	default:
+		out += ", " + quote(s.GetName())
+	}
+	for _, t := range c.GetCircuitBreakers().GetThresholds() {
+		if n := t.GetMaxConnections(); n != nil && n.GetValue() < 1<<20 {
+			out += fmt.Sprintf(", at most %d connections", n.GetValue())
+		}
+	}
+	if c.GetOutlierDetection() != nil {
+		out += ", outlier detection may eject endpoints"
+	}
+	return out
+}
+
+// originalDestination goes where the client was connecting to.
+func (w *walk) originalDestination(c *clusterv3.Cluster, o Outcome) {
+	if c.GetOriginalDstLbConfig().GetUseHttpHeader() || c.GetOriginalDstLbConfig().GetMetadataKey() != nil {
+		w.doubt("a header or metadata may name another address for cluster %s", quote(c.GetName()))
+	}
+	to := w.destination
+	if p := c.GetOriginalDstLbConfig().GetUpstreamPortOverride(); p != nil {
+		to = addrPort(to.Addr(), p.GetValue())
+	}
+	if !to.Addr().IsValid() {
+		w.doubt("the address that the client connects to is not known")
+		w.end(o)
+	}
+	w.step("endpoints", w.resource, "", "the address that the client connects to: %s", to)
+	o.Endpoints = []Endpoint{{Address: to.String(), Health: "UNKNOWN", Share: 1}}
+	w.end(o)
+}
+
+// level is a priority of a cluster's endpoints.
+type level struct {
+	all, healthy float64
+	load         float64
+	panicked     bool
+}
+
+// endpoints lists the endpoints that may be picked.
+func (w *walk) endpoints(c *clusterv3.Cluster, o Outcome) {
+	a := c.GetLoadAssignment()
+	resource := w.resource
+	if c.GetType() == clusterv3.Cluster_EDS {
+		name := c.GetEdsClusterConfig().GetServiceName()
+		if name == "" {
+			name = c.GetName()
+		}
+		resource = "load assignment " + quote(name)
+		if a = w.config.LoadAssignments[name]; a == nil {
+			w.step("endpoints", resource, "", "cannot say: it is missing")
+			w.doubt("load assignment %s is missing, so the endpoints are not known", quote(name))
+			w.end(o)
+		}
+		validate(resource, a)
+	}
+	if c.GetLbSubsetConfig() != nil && len(c.GetLbSubsetConfig().GetSubsetSelectors()) > 0 {
+		w.doubt("the cluster picks among subsets of its endpoints (lb_subset_config), which is not interpreted")
+	}
+	levels := w.levels(c, a)
+	counted := 0
+	var unpicked int
+	for _, l := range a.GetEndpoints() {
+		p := l.GetPriority()
+		shares := w.shares(c, a, l, levels[p])
+		for i, e := range l.GetLbEndpoints() {
+			counted++
+			one := Endpoint{Address: endpointAddress(e), Health: e.GetHealthStatus().String(), Locality: localityOf(l.GetLocality()), Priority: p}
+			if one.Share = shares[i]; one.Share <= 0 {
+				unpicked++
+				continue
+			}
+			o.Endpoints = append(o.Endpoints, one)
+		}
+	}
+	if len(o.Endpoints) > 0 {
+		w.step("endpoints", resource, "", "%d of %d endpoints may be picked, by %s", len(o.Endpoints), counted, o.Balancer)
+		w.end(o)
+	}
+	w.step("endpoints", resource, "", "none of its %d endpoints may be picked", counted)
+	if o.TCP {
+		w.closed("no endpoint of cluster %s is healthy (UH, no_healthy_upstream)", quote(c.GetName()))
+	}
+	w.end(Outcome{Kind: Answered, Status: 503, Flag: "UH", Details: "no_healthy_upstream", GRPC: w.grpc(), Cluster: c.GetName()})
+}
+
+// healthy reports whether an endpoint takes requests in normal operation.
+func healthy(e *endpointv3.LbEndpoint) bool {
+	switch e.GetHealthStatus() {
+	case corev3.HealthStatus_HEALTHY, corev3.HealthStatus_UNKNOWN, corev3.HealthStatus_DEGRADED:
+		return true
+	}
+	return false
+}
+
+// levels divides the load among priorities: a priority with too few healthy endpoints leaves a part of its load to the next one.
+func (w *walk) levels(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment) map[uint32]*level {
+	out := map[uint32]*level{}
+	most := uint32(0)
+	for _, l := range a.GetEndpoints() {
+		p := l.GetPriority()
+		if out[p] == nil {
+			out[p] = &level{}
+		}
+		most = max(most, p)
+		for _, e := range l.GetLbEndpoints() {
+			w.spend(1)
+			out[p].all++
+			if healthy(e) {
+				out[p].healthy++
+			}
+			if e.GetHealthStatus() == corev3.HealthStatus_DEGRADED {
+				w.doubt("degraded endpoints of cluster %s are used only if healthy ones do not suffice", quote(c.GetName()))
+			}
+		}
+	}
+	factor := 140.0
+	if f := a.GetPolicy().GetOverprovisioningFactor(); f != nil {
+		factor = float64(f.GetValue())
+	}
+	threshold := 50.0
+	if t := c.GetCommonLbConfig().GetHealthyPanicThreshold(); t != nil {
+		threshold = t.GetValue()
+	}
+	var available float64
+	for p := range most + 1 {
+		if l := out[p]; l != nil && l.all > 0 {
+			available += min(100, factor*l.healthy/l.all)
+		}
+	}
+	left, total := 100.0, min(100, available)
+	for p := range most + 1 {
+		l := out[p]
+		if l == nil || l.all == 0 {
+			continue
+		}
+		if total > 0 {
+			l.load = min(left, min(100, factor*l.healthy/l.all)*100/total)
+			left -= l.load
+		}
+		l.panicked = available < 100 && 100*l.healthy/l.all < threshold
+	}
+	if available == 0 && threshold > 0 {
+		spreadPanic(out, most)
+	}
+	return out
+}
+
+// spreadPanic divides the load by the number of endpoints, if no endpoint is healthy at all.
+func spreadPanic(levels map[uint32]*level, most uint32) {
+	var count float64
+	for p := range most + 1 {
+		if l := levels[p]; l != nil {
+			count += l.all
+		}
+	}
+	for p := range most + 1 {
+		if l := levels[p]; l != nil && count > 0 {
+			l.load, l.panicked = 100*l.all/count, true
+		}
+	}
+}
+
+// shares returns the share of each endpoint of a locality.
+func (w *walk) shares(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, l *endpointv3.LocalityLbEndpoints, at *level) []float64 {
+	usable := func(e *endpointv3.LbEndpoint) bool { return at.panicked || healthy(e) }
+	weight := func(e *endpointv3.LbEndpoint) float64 {
+		if e.GetLoadBalancingWeight() == nil {
+			return 1
+		}
+		return float64(e.GetLoadBalancingWeight().GetValue())
+	}
+	byLocality := c.GetCommonLbConfig().GetLocalityWeightedLbConfig() != nil
+	var mine, others, localities float64
+	for _, other := range a.GetEndpoints() {
+		if other.GetPriority() != l.GetPriority() {
+			continue
+		}
+		w.spend(len(other.GetLbEndpoints()))
+		var sum, good, count float64
+		for _, e := range other.GetLbEndpoints() {
+			count++
+			if usable(e) {
+				sum += weight(e)
+				good++
+			}
+		}
+		others += sum
+		// A locality with too few healthy endpoints loses weight.
+		effective := float64(other.GetLoadBalancingWeight().GetValue())
+		if count > 0 {
+			effective *= min(1, 1.4*good/count)
+		}
+		localities += effective
+		if other == l {
+			mine = sum
+			if byLocality {
+				others = 0
+			}
+		}
+	}
+	out := make([]float64, len(l.GetLbEndpoints()))
+	for i, e := range l.GetLbEndpoints() {
+		if !usable(e) || at.load == 0 {
+			continue
+		}
+		if !byLocality {
+			out[i] = at.load / 100 * weight(e) / others
+			continue
+		}
+		own := float64(l.GetLoadBalancingWeight().GetValue())
+		if good := goodOf(l, usable); mine > 0 && localities > 0 {
+			own *= min(1, 1.4*good/float64(len(l.GetLbEndpoints())))
+			out[i] = at.load / 100 * own / localities * weight(e) / mine
+		}
+	}
+	return out
+}
+
+func goodOf(l *endpointv3.LocalityLbEndpoints, usable func(*endpointv3.LbEndpoint) bool) (n float64) {
+	for _, e := range l.GetLbEndpoints() {
+		if usable(e) {
+			n++
+		}
+	}
+	return n
+}
+
+func endpointAddress(e *endpointv3.LbEndpoint) string {
+	a := e.GetEndpoint().GetAddress()
+	switch {
+	case a.GetPipe() != nil:
+		return a.GetPipe().GetPath()
+	case a.GetEnvoyInternalAddress() != nil:
+		return "internal listener " + quote(a.GetEnvoyInternalAddress().GetServerListenerName())
+	case e.GetEndpointName() != "":
+		return e.GetEndpointName()
+	}
+	s := a.GetSocketAddress()
+	if strings.Contains(s.GetAddress(), ":") {
+		return fmt.Sprintf("[%s]:%d", s.GetAddress(), s.GetPortValue())
+	}
+	return fmt.Sprintf("%s:%d", s.GetAddress(), s.GetPortValue())
+}
+
+func localityOf(l *corev3.Locality) string {
+	return strings.TrimRight(l.GetRegion()+"/"+l.GetZone()+"/"+l.GetSubZone(), "/")
+}

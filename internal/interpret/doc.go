@@ -1,0 +1,17 @@
+// Package interpret answers what an Envoy does with a request, and why: Explain reads the resources that a proxy holds and follows the
+// request through listener, filter chain, filters, virtual host, route, cluster and endpoints.
+//
+//	answer, err := interpret.Explain(config, interpret.Request{
+//		Direction: interpret.Outbound, Host: "reviews", Port: 9080, Method: "GET", Path: "/", Authority: "reviews:9080",
+//	})
+//	fmt.Print(answer.Text())
+//
+// An answer is a list of ways. There is more than one if chances decide (weights, percentages), or if something decides that the
+// interpreter cannot know, such as an external authorizer. Each way has its steps, its outcome, its probability, its conditions and its
+// doubts. The law of the package: it never guesses. If it cannot interpret something, a condition or a doubt says so.
+//
+// The interpreter runs the request again for each way: the code reads like Envoy's, and calls choose wherever the way may split.
+//
+// The package is pure: it imports the messages of Envoy, and knows neither the control plane nor how a proxy gets its resources. All
+// input may be hostile. Work, depth and ways are bounded; an invalid message is an error that names the resource and the field.
+package interpret

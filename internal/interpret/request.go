@@ -1,0 +1,292 @@
+package interpret
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+)
+
+// http is the state of a request in an HTTP connection manager.
+type http struct {
+	hcm *hcmv3.HttpConnectionManager
+	at  string
+
+	method, scheme, authority, path string
+	hasPath                         bool
+	headers                         map[string][]string
+	remote                          netip.Addr
+
+	routes  *routev3.RouteConfiguration
+	host    *routev3.VirtualHost
+	route   *routev3.Route
+	part    string // of the route
+	cluster string
+	weight  *routev3.WeightedCluster_ClusterWeight // the cluster was picked by weight
+	reroute bool                                   // a filter asks for another choice of the route
+}
+
+// requests follows the request through an HTTP connection manager.
+func (w *walk) requests(m *hcmv3.HttpConnectionManager, at string) {
+	h := &http{hcm: m, at: at, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path, headers: map[string][]string{}}
+	switch protocol := w.protocol(); {
+	case w.asked.TLS != nil && !w.terminated():
+		w.closed("the client speaks TLS, and the filter chain expects plaintext HTTP")
+	case w.asked.TLS == nil && !slices.Contains([]string{"http/1.0", "http/1.1", "h2c"}, protocol):
+		w.closed("the client does not speak HTTP, which the filter chain expects")
+	case m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP3:
+		w.cannotSay("HTTP/3 is not interpreted")
+	case w.asked.TLS == nil && m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP2 && protocol != "h2c",
+		w.asked.TLS == nil && m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP1 && protocol == "h2c":
+		w.closed("the client speaks %s, and the filter chain only %s", quote(protocol), m.GetCodecType())
+	}
+	w.http = h
+	for name, values := range w.asked.Headers {
+		for _, v := range values {
+			h.headers[lower(name)] = append(h.headers[lower(name)], strings.TrimSpace(v))
+		}
+	}
+	if h.method == "" {
+		h.method = "GET"
+	}
+	if h.authority == "" {
+		if h.authority = w.asked.Host; w.asked.Port != 80 && w.asked.Port != 0 {
+			h.authority += ":" + strconv.Itoa(int(w.asked.Port))
+		}
+	}
+	if h.hasPath = h.method != "CONNECT"; h.hasPath && h.path == "" {
+		h.path = "/"
+	}
+	w.step("HTTP", w.resource, at, "%s %s of host %s", quote(h.method), quote(h.path), quote(h.authority))
+	w.checkExtensions(m)
+	if h.authority == "" {
+		w.answer(400, "", "missing_host_header")
+	}
+	w.normalizePath()
+	w.normalizeHost()
+	w.forwarded()
+	w.loadRoutes()
+	w.pickRoute()
+	w.httpFilters()
+}
+
+// checkExtensions notes settings that change requests in ways that are not interpreted.
+func (w *walk) checkExtensions(m *hcmv3.HttpConnectionManager) {
+	if len(m.GetEarlyHeaderMutationExtensions()) > 0 {
+		w.doubt("early header mutations are not interpreted")
+	}
+	if m.GetTypedHeaderValidationConfig() != nil {
+		w.doubt("the header validator is not interpreted")
+	}
+}
+
+// normalizePath changes the path as the connection manager does before it matches routes.
+func (w *walk) normalizePath() {
+	h := w.http
+	if !h.hasPath {
+		return
+	}
+	if strings.Contains(h.path, "#") {
+		w.answer(400, "", "path_normalization_failed")
+	}
+	before := h.path
+	path, query, hasQuery := strings.Cut(h.path, "?")
+	action := h.hcm.GetPathWithEscapedSlashesAction()
+	if escaped := strings.NewReplacer("%2F", "/", "%2f", "/", "%5C", `\`, "%5c", `\`).Replace(path); escaped != path {
+		switch action {
+		case hcmv3.HttpConnectionManager_REJECT_REQUEST:
+			w.answer(400, "", "path_normalization_failed")
+		case hcmv3.HttpConnectionManager_UNESCAPE_AND_REDIRECT, hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD:
+			path = escaped
+		}
+	}
+	if h.hcm.GetNormalizePath().GetValue() {
+		path = w.canonical(path)
+	}
+	if h.hcm.GetMergeSlashes() {
+		for strings.Contains(path, "//") {
+			path = strings.ReplaceAll(path, "//", "/")
+		}
+	}
+	if hasQuery {
+		path += "?" + query
+	}
+	if h.path = path; h.path == before {
+		return
+	}
+	if action == hcmv3.HttpConnectionManager_UNESCAPE_AND_REDIRECT {
+		w.cannotSay("the path is normalized, and may be redirected (path_with_escaped_slashes_action), which is not interpreted")
+	}
+	w.step("HTTP", w.resource, h.at, "the path is normalized to %s", quote(h.path))
+}
+
+// canonical removes dot segments. Envoy also changes escapes and unusual characters, which is not interpreted.
+func (w *walk) canonical(path string) string {
+	if !strings.HasPrefix(path, "/") {
+		w.cannotSay("how Envoy normalizes the path %s is not interpreted", quote(path))
+	}
+	var out []string
+	parts := strings.Split(strings.ReplaceAll(path, `\`, "/"), "/")[1:]
+	w.spend(len(parts))
+	for i, p := range parts {
+		last := i == len(parts)-1
+		for j := 0; j < len(p); j++ {
+			if c := p[j]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>`{}%^|[]'", c) >= 0 && !plainEscape(p[j:]) {
+				w.cannotSay("how Envoy normalizes the path %s is not interpreted", quote(path))
+			}
+		}
+		switch p {
+		case ".", "..":
+			if p == ".." && len(out) > 0 {
+				out = out[:len(out)-1]
+			}
+			if last {
+				out = append(out, "")
+			}
+		default:
+			out = append(out, p)
+		}
+	}
+	return "/" + strings.Join(out, "/")
+}
+
+// plainEscape reports whether a text begins with an escape that stays as it is: one of a character that has a meaning in URLs.
+func plainEscape(s string) bool {
+	if len(s) < 3 || s[0] != '%' {
+		return false
+	}
+	n, err := strconv.ParseUint(s[1:3], 16, 8)
+	return err == nil && strings.IndexByte("/\\ ?#%&=+;:@$,", byte(n)) >= 0
+}
+
+// normalizeHost strips ports and dots from the authority, if the connection manager does.
+func (w *walk) normalizeHost() {
+	h := w.http
+	before := h.authority
+	if h.hcm.GetStripTrailingHostDot() {
+		host, port := splitPort(h.authority)
+		h.authority = strings.TrimSuffix(host, ".") + port
+	}
+	if host, port := splitPort(h.authority); port != "" && h.method != "CONNECT" {
+		if h.hcm.GetStripAnyHostPort() || h.hcm.GetStripMatchingHostPort() && port == fmt.Sprintf(":%d", w.destination.Port()) {
+			h.authority = host
+		}
+	}
+	if h.authority != before {
+		w.step("HTTP", w.resource, h.at, "the host becomes %s", quote(h.authority))
+	}
+}
+
+// splitPort splits a port off, with its colon.
+func splitPort(authority string) (host, port string) {
+	i := strings.LastIndexByte(authority, ':')
+	if i < 0 || strings.IndexByte(authority[i:], ']') >= 0 || strings.Count(authority, ":") > 1 && !strings.HasPrefix(authority, "[") {
+		return authority, ""
+	}
+	if _, err := strconv.ParseUint(authority[i+1:], 10, 32); err != nil {
+		return authority, ""
+	}
+	return authority[:i], authority[i:]
+}
+
+// forwarded finds out the client's address and the scheme.
+func (w *walk) forwarded() {
+	h := w.http
+	h.scheme = "http"
+	if w.asked.TLS != nil {
+		h.scheme = "https"
+	}
+	edge, hops := h.hcm.GetUseRemoteAddress().GetValue(), int(min(h.hcm.GetXffNumTrustedHops(), mostHeaders))
+	proto := h.headers["x-forwarded-proto"]
+	if (!edge || hops > 0) && len(proto) > 0 {
+		if p := proto[0]; len(proto) == 1 && (p == "http" || p == "https") {
+			h.scheme = p
+		}
+	}
+	switch t := h.hcm.GetSchemeHeaderTransformation(); {
+	case t.GetMatchUpstream():
+	case t.GetSchemeToOverwrite() != "":
+		h.scheme = t.GetSchemeToOverwrite()
+	}
+	h.headers["x-forwarded-proto"] = []string{h.scheme}
+	h.remote = w.source.Addr()
+	if len(h.hcm.GetOriginalIpDetectionExtensions()) > 0 {
+		h.remote = netip.Addr{}
+		return
+	}
+	var list []string
+	for part := range strings.SplitSeq(strings.Join(h.headers["x-forwarded-for"], ","), ",") {
+		list = append(list, strings.TrimSpace(part))
+	}
+	skip := hops
+	if edge {
+		skip--
+	}
+	if skip >= 0 && skip < len(list) {
+		if a, err := netip.ParseAddr(list[len(list)-1-skip]); err == nil {
+			h.remote = a
+		}
+	}
+}
+
+// changed are headers that Envoy itself sets or removes before routes and filters look at them.
+func changed(name string) bool {
+	switch name {
+	case "x-forwarded-for", "x-request-id", "x-forwarded-client-cert", "via", "connection", "te", "upgrade", "x-forwarded-host",
+		"x-forwarded-port", "x-client-trace-id", "traceparent", "tracestate", "expect", "transfer-encoding":
+		return true
+	}
+	return strings.HasPrefix(name, "x-envoy-")
+}
+
+// headerValue returns a header as Envoy matches it: all values, joined by commas.
+func (w *walk) headerValue(name string) (value string, present, known bool) {
+	h := w.http
+	if h == nil {
+		return "", false, true
+	}
+	switch name = lower(name); name {
+	case ":authority", "host":
+		return h.authority, true, true
+	case ":method":
+		return h.method, true, true
+	case ":path":
+		return h.path, h.hasPath, true
+	case ":scheme":
+		return h.scheme, true, true
+	}
+	values, present := h.headers[name]
+	return strings.Join(values, ","), present, !changed(name)
+}
+
+// grpc reports whether the request is gRPC.
+func (w *walk) grpc() bool {
+	value, _, _ := w.headerValue("content-type")
+	return value == "application/grpc" || strings.HasPrefix(value, "application/grpc+")
+}
+
+// answer ends the way with an answer of the proxy itself.
+func (w *walk) answer(status int, flag, details string) {
+	o := Outcome{Kind: Answered, Status: status, Flag: flag, Details: details}
+	if w.http != nil {
+		o.GRPC = w.grpc()
+		for _, m := range w.http.hcm.GetLocalReplyConfig().GetMappers() {
+			flags := m.GetFilter().GetResponseFlagFilter().GetFlags()
+			if m.GetStatusCode() != nil && (len(flags) == 0 || slices.Contains(flags, flag)) {
+				w.doubt("the listener may change the status of its own answers (local_reply_config)")
+			}
+		}
+	}
+	w.end(o)
+}
+
+func withoutQuery(path string) string {
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		return path[:i]
+	}
+	return path
+}
