@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
@@ -214,19 +213,12 @@ func (w *walk) fault(f filterConfig) {
 	}
 	status := int(a.GetHttpStatus())
 	if _, ok := a.GetErrorType().(*faultv3.FaultAbort_GrpcStatus); ok {
-		status = httpOf(a.GetGrpcStatus())
+		status = 200 // Envoy reports the fault in the header grpc-status alone, also to clients that do not speak gRPC
+		w.step("fault", w.resource, f.part, "%.4g%% of requests are aborted with gRPC status %d", 100*chance, a.GetGrpcStatus())
+	} else {
+		w.step("fault", w.resource, f.part, "%.4g%% of requests are aborted with status %d", 100*chance, status)
 	}
-	w.step("fault", w.resource, f.part, "%.4g%% of requests are aborted with status %d", 100*chance, status)
 	w.answer(status, "FI", "fault_filter_abort")
-}
-
-// httpOf is the HTTP status that Envoy gives for a status of gRPC.
-func httpOf(status uint32) int {
-	known := []int{200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401}
-	if status < uint32(len(known)) {
-		return known[status]
-	}
-	return 500
 }
 
 // cors answers preflight requests.
@@ -250,12 +242,4 @@ func (w *walk) cors(f filterConfig) {
 	}
 	w.step("CORS", w.resource, f.part, "a preflight request is answered; origin %s allowed: %t", quote(origin), allowed)
 	w.answer(200, "", "cors_response")
-}
-
-// dataSource returns text that is part of a configuration.
-func dataSource(d *corev3.DataSource) string {
-	if b := d.GetInlineBytes(); b != nil {
-		return string(b)
-	}
-	return d.GetInlineString()
 }

@@ -54,7 +54,8 @@ func (w *walk) networkRBAC(m *networkrbacv3.RBAC, at string) {
 	verdict := w.rbac(m.GetRules(), at)
 	w.step("network authorization", w.resource, at, "%s", verdict)
 	if !verdict.allowed {
-		w.closed("%s (rbac_access_denied_matched_policy[%s])", verdict, verdict.id())
+		// With its usual setting Envoy checks at the client's first byte.
+		w.closed("once the client sends something, %s (rbac_access_denied_matched_policy[%s])", verdict, verdict.id())
 	}
 }
 
