@@ -151,4 +151,3 @@ func (d draw) request(hosts []string) interpret.Request {
 	}
 	return r
 }
-
