@@ -6,6 +6,8 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"fairway/internal/interpret/way"
 )
 
 // pickCluster picks the cluster of the chosen route: Envoy does so together with the route, before filters run.
@@ -20,16 +22,16 @@ func (w *walk) pickCluster() {
 	case *routev3.RouteAction_WeightedClusters:
 		w.pickWeighted(c.WeightedClusters)
 	case *routev3.RouteAction_ClusterSpecifierPlugin, *routev3.RouteAction_InlineClusterSpecifierPlugin:
-		w.cannotSay("a plugin picks the cluster of %s", h.part)
+		w.CannotSay("a plugin picks the cluster of %s", h.part)
 	}
 }
 
 func (w *walk) clusterHeader(name string) string {
 	value, present, known := w.headerValue(name)
 	if !present || !known {
-		w.cannotSay("header %s names the cluster, and its value is not known", quote(name))
+		w.CannotSay("header %s names the cluster, and its value is not known", way.Quote(name))
 	}
-	w.step("cluster", w.resource, w.http.part, "header %s names cluster %s", quote(name), quote(value))
+	w.Step("cluster", w.Resource, w.http.part, "header %s names cluster %s", way.Quote(name), way.Quote(value))
 	return value
 }
 
@@ -41,28 +43,28 @@ func (w *walk) pickWeighted(m *routev3.WeightedCluster) {
 	for _, c := range list {
 		total += float64(c.GetWeight().GetValue())
 	}
-	w.spend(len(list))
-	options := make([]option, len(list))
+	w.Spend(len(list))
+	options := make([]way.Option, len(list))
 	for i, c := range list {
 		if total > 0 {
-			options[i].chance = float64(c.GetWeight().GetValue()) / total
+			options[i].Chance = float64(c.GetWeight().GetValue()) / total
 		}
 	}
 	if len(list) == 0 || total == 0 {
-		w.cannotSay("the weights of %s are all zero", h.part)
+		w.CannotSay("the weights of %s are all zero", h.part)
 	}
 	if m.GetRuntimeKeyPrefix() != "" {
-		w.doubt("the proxy's runtime may override weights of %s", h.part)
+		w.Doubt("the proxy's runtime may override weights of %s", h.part)
 	}
 	if m.GetRandomValueSpecifier() != nil || m.GetUseHashPolicy().GetValue() {
-		w.step("cluster", w.resource, h.part, "equal hashes, or equal headers, get the same cluster")
+		w.Step("cluster", w.Resource, h.part, "equal hashes, or equal headers, get the same cluster")
 	}
-	i := w.choose(options...)
+	i := w.Choose(options...)
 	h.weight = list[i]
 	if h.cluster = list[i].GetName(); h.cluster == "" {
 		h.cluster = w.clusterHeader(list[i].GetClusterHeader())
 	}
-	w.step("cluster", w.resource, fmt.Sprintf("%s clusters[%d]", h.part, i), "%s by weight %d of %.0f", quote(h.cluster),
+	w.Step("cluster", w.Resource, fmt.Sprintf("%s clusters[%d]", h.part, i), "%s by weight %d of %.0f", way.Quote(h.cluster),
 		list[i].GetWeight().GetValue(), total)
 }
 
@@ -76,18 +78,18 @@ func (w *walk) act() {
 	case *routev3.Route_Redirect:
 		w.redirect(a.Redirect)
 	case *routev3.Route_DirectResponse:
-		w.step("action", w.resource, h.part, "the proxy answers %d itself", a.DirectResponse.GetStatus())
+		w.Step("action", w.Resource, h.part, "the proxy answers %d itself", a.DirectResponse.GetStatus())
 		w.answer(int(a.DirectResponse.GetStatus()), "", "direct_response")
 	case *routev3.Route_Route:
 		w.route(a.Route)
 	}
-	w.cannotSay("the action of %s is not interpreted", h.part)
+	w.CannotSay("the action of %s is not interpreted", h.part)
 }
 
 // route forwards the request.
 func (w *walk) route(a *routev3.RouteAction) {
 	h := w.http
-	o := Outcome{Authority: h.authority}
+	o := way.Outcome{Authority: h.authority}
 	if path, known := w.rewritten(a); known {
 		o.Path = path
 	}
@@ -108,16 +110,16 @@ func (w *walk) route(a *routev3.RouteAction) {
 		o.Authority = literal
 	}
 	if h.method == "OPTIONS" && a.GetCors() != nil { //nolint:staticcheck // deprecated, still in force
-		w.doubt("%s has a CORS policy of the deprecated form", h.part)
+		w.Doubt("%s has a CORS policy of the deprecated form", h.part)
 	}
-	what := "the request is forwarded to cluster " + quote(h.cluster)
+	what := "the request is forwarded to cluster " + way.Quote(h.cluster)
 	if o.Path != "" && o.Path != h.path {
-		what += ", path " + quote(o.Path)
+		what += ", path " + way.Quote(o.Path)
 	}
 	if o.Authority != "" && o.Authority != h.authority {
-		what += ", host " + quote(o.Authority)
+		what += ", host " + way.Quote(o.Authority)
 	}
-	w.step("action", w.resource, h.part, "%s%s", what, w.extras(a))
+	w.Step("action", w.Resource, h.part, "%s%s", what, w.extras(a))
 	for _, u := range a.GetUpgradeConfigs() {
 		if h.method == "CONNECT" && u.GetConnectConfig() != nil {
 			o.TCP = true
@@ -130,10 +132,11 @@ func (w *walk) route(a *routev3.RouteAction) {
 		if status == 0 {
 			status = 503
 		}
-		w.step("cluster", "cluster "+quote(h.cluster), "", "the proxy does not have it")
+		w.Step("cluster", "cluster "+way.Quote(h.cluster), "", "the proxy does not have it")
 		w.answer(status, "NC", "cluster_not_found")
 	}
-	w.forward(h.cluster, o)
+	o.Cluster = h.cluster
+	w.forward(o)
 }
 
 // extras names other settings of a route that matter to its users.
@@ -142,7 +145,7 @@ func (w *walk) extras(a *routev3.RouteAction) (out string) {
 		out += fmt.Sprintf("; timeout %s", a.GetTimeout().AsDuration())
 	}
 	if r := a.GetRetryPolicy(); r != nil {
-		out += fmt.Sprintf("; %d retries on %s", max(1, r.GetNumRetries().GetValue()), quote(r.GetRetryOn()))
+		out += fmt.Sprintf("; %d retries on %s", max(1, r.GetNumRetries().GetValue()), way.Quote(r.GetRetryOn()))
 	}
 	for i, m := range a.GetRequestMirrorPolicies() {
 		if i == 5 {
@@ -152,7 +155,7 @@ func (w *walk) extras(a *routev3.RouteAction) (out string) {
 		if p := m.GetRuntimeFraction(); p != nil {
 			chance = w.chance(p.GetDefaultValue(), "")
 		}
-		out += fmt.Sprintf("; %.4g%% mirrored to %s", 100*chance, quote(m.GetCluster()))
+		out += fmt.Sprintf("; %.4g%% mirrored to %s", 100*chance, way.Quote(m.GetCluster()))
 	}
 	if n := len(a.GetHashPolicy()); n > 0 {
 		out += fmt.Sprintf("; %d hash policies", n)
@@ -199,9 +202,9 @@ func (w *walk) prefixRewrite(by string) (string, bool) {
 func (w *walk) regexRewrite(m *matcherv3.RegexMatchAndSubstitute, full string) (string, bool) {
 	path := withoutQuery(full)
 	pattern := m.GetPattern().GetRegex()
-	w.spend(len(pattern) + len(path)*(1+len(m.GetSubstitution())))
-	re := w.compile(pattern, false)
-	if !ascii(path) || !ascii(pattern) {
+	w.Spend(len(pattern) + len(path)*(1+len(m.GetSubstitution())))
+	re := w.Compile(pattern, false)
+	if !way.ASCII(path) || !way.ASCII(pattern) {
 		return "", false
 	}
 	var template strings.Builder
@@ -264,8 +267,8 @@ func (w *walk) redirect(m *routev3.RedirectAction) {
 	if _, whole := m.GetPathRewriteSpecifier().(*routev3.RedirectAction_PathRedirect); m.GetStripQuery() && !whole {
 		path = withoutQuery(path)
 	}
-	o := Outcome{
-		Kind: Answered, Details: "direct_response", GRPC: w.grpc(),
+	o := way.Outcome{
+		Kind: way.Answered, Details: "direct_response", GRPC: w.grpc(),
 		Status: map[routev3.RedirectAction_RedirectResponseCode]int{
 			routev3.RedirectAction_FOUND: 302, routev3.RedirectAction_SEE_OTHER: 303, routev3.RedirectAction_TEMPORARY_REDIRECT: 307,
 			routev3.RedirectAction_PERMANENT_REDIRECT: 308,
@@ -277,6 +280,6 @@ func (w *walk) redirect(m *routev3.RedirectAction) {
 	if known {
 		o.Location = scheme + "://" + host + port + path
 	}
-	w.step("action", w.resource, h.part, "the client is redirected to %s", quote(o.Location))
-	w.end(o)
+	w.Step("action", w.Resource, h.part, "the client is redirected to %s", way.Quote(o.Location))
+	w.End(o)
 }

@@ -2,19 +2,12 @@ package interpret
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
-	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
-
-	"fairway/internal/printable"
 )
 
 // Config holds the resources of a proxy by name. Any of them may be missing.
@@ -82,14 +75,10 @@ type Token struct {
 	Invalid string
 }
 
-// Bounds on a request and on the work for it.
+// Bounds on a request.
 const (
 	mostHeaders = 1000
 	mostText    = 64 << 10
-	mostDepth   = 64
-	mostWork    = 20_000_000
-	mostWays    = 64
-	mostSteps   = 2000 // alternatives that a way lists
 )
 
 // check returns an error if the request is larger than the interpreter accepts.
@@ -112,45 +101,3 @@ func (r Request) check() error {
 	}
 	return nil
 }
-
-// invalid is the panic of a way that meets an invalid message. Explain turns it into an error.
-type invalid struct{ err error }
-
-// refuse ends the interpretation with an error about a resource.
-func refuse(resource, format string, args ...any) {
-	panic(invalid{fmt.Errorf("%s: %s", resource, printable.Text(fmt.Sprintf(format, args...), 500))})
-}
-
-// validate ends the interpretation if a message is not valid.
-func validate(resource string, m interface{ Validate() error }) {
-	if err := m.Validate(); err != nil {
-		refuse(resource, "%v", err)
-	}
-}
-
-// unpack reads the configuration of an extension; false: it is of another type.
-func unpack(resource string, from *anypb.Any, into interface {
-	proto.Message
-	Validate() error
-},
-) bool {
-	if !from.MessageIs(into) {
-		return false
-	}
-	if err := from.UnmarshalTo(into); err != nil {
-		refuse(resource, "%s: %v", from.GetTypeUrl(), err)
-	}
-	validate(resource, into)
-	return true
-}
-
-// typeName returns the name of the type of an extension's configuration.
-func typeName(a *anypb.Any) string {
-	return a.GetTypeUrl()[strings.LastIndexByte(a.GetTypeUrl(), '/')+1:]
-}
-
-// sorted returns the keys of a map in order.
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// quote returns text from outside, fit to print.
-func quote(s string) string { return `"` + printable.Text(s, 200) + `"` }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	h2mv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"fairway/internal/interpret/way"
 )
 
 // filterConfig is an HTTP filter with its configuration, and the one that the route gives it.
@@ -34,18 +35,18 @@ var harmless = map[string]bool{
 // httpFilters follows the request through the HTTP filters.
 func (w *walk) httpFilters() {
 	for i, f := range w.http.hcm.GetHttpFilters() {
-		w.spend(1)
-		c := filterConfig{part: fmt.Sprintf("http_filters[%d] %s", i, quote(f.GetName())), name: f.GetName(), config: f.GetTypedConfig()}
+		w.Spend(1)
+		c := filterConfig{part: fmt.Sprintf("http_filters[%d] %s", i, way.Quote(f.GetName())), name: f.GetName(), config: f.GetTypedConfig()}
 		disabled := f.GetDisabled()
 		if c.perRoute = w.perRoute(f.GetName()); c.perRoute != nil {
 			disabled = false
 			var wrapped routev3.FilterConfig
-			if unpack(w.resource, c.perRoute, &wrapped) {
+			if way.Unpack(w.Resource, c.perRoute, &wrapped) {
 				c.perRoute, disabled = wrapped.GetConfig(), wrapped.GetDisabled()
 			}
 		}
 		if f.GetConfigDiscovery() != nil {
-			w.doubt("the configuration of %s is a resource that the interpreter does not have", c.part)
+			w.Doubt("the configuration of %s is a resource that the interpreter does not have", c.part)
 			continue
 		}
 		if disabled {
@@ -53,11 +54,11 @@ func (w *walk) httpFilters() {
 		}
 		w.httpFilter(c)
 		if w.http.reroute {
-			w.step("route", w.resource, "", "%s has the route chosen again", c.part)
+			w.Step("route", w.Resource, "", "%s has the route chosen again", c.part)
 			w.pickRoute()
 		}
 	}
-	w.cannotSay("the connection manager has no router filter, or it is one that is not interpreted")
+	w.CannotSay("the connection manager has no router filter, or it is one that is not interpreted")
 }
 
 // perRoute returns the most specific configuration of a filter that the chosen route gives it.
@@ -80,7 +81,7 @@ func (w *walk) perRoute(name string) *anypb.Any {
 
 // httpFilter follows the request through one filter.
 func (w *walk) httpFilter(f filterConfig) {
-	kind, ours := strings.CutPrefix(typeName(f.config), filterTypes)
+	kind, ours := strings.CutPrefix(way.TypeName(f.config), filterTypes)
 	switch {
 	case ours && kind == "router.v3.Router":
 		w.act()
@@ -98,21 +99,21 @@ func (w *walk) httpFilter(f filterConfig) {
 	case ours && kind == "header_to_metadata.v3.Config":
 		w.headerToMetadata(f)
 	case ours && (kind == "local_ratelimit.v3.LocalRateLimit" || kind == "ratelimit.v3.RateLimit"):
-		if !w.assume(f.part + " does not limit the request's rate") {
-			w.step("rate limit", w.resource, f.part, "the limit is exceeded")
+		if !w.Assume(f.part + " does not limit the request's rate") {
+			w.Step("rate limit", w.Resource, f.part, "the limit is exceeded")
 			w.answer(429, "RL", "request_rate_limited")
 		}
 	case ours && kind == "grpc_web.v3.GrpcWeb":
 		if value, _, _ := w.headerValue("content-type"); strings.HasPrefix(value, "application/grpc-web") {
-			w.doubt("%s translates the request to gRPC", f.part)
+			w.Doubt("%s translates the request to gRPC", f.part)
 		}
 	default:
-		what := typeName(f.config)
+		what := way.TypeName(f.config)
 		if what == "" {
 			what = f.name
 		}
-		w.step("filter", w.resource, f.part, "it is not interpreted: it may change the request, or answer it")
-		w.doubt("%s (%s) may change the request, or answer it", f.part, quote(what))
+		w.Step("filter", w.Resource, f.part, "it is not interpreted: it may change the request, or answer it")
+		w.Doubt("%s (%s) may change the request, or answer it", f.part, way.Quote(what))
 	}
 }
 
@@ -120,36 +121,36 @@ func (w *walk) httpFilter(f filterConfig) {
 func (w *walk) extAuthz(f filterConfig) {
 	var m extauthzv3.ExtAuthz
 	var own extauthzv3.ExtAuthzPerRoute
-	if f.perRoute != nil && unpack(w.resource, f.perRoute, &own) && own.GetDisabled() {
+	if f.perRoute != nil && way.Unpack(w.Resource, f.perRoute, &own) && own.GetDisabled() {
 		return
 	}
-	unpack(w.resource, f.config, &m)
+	way.Unpack(w.Resource, f.config, &m)
 	if m.GetFilterEnabledMetadata() != nil {
 		is := w.metadata(m.GetFilterEnabledMetadata())
-		if !w.decide(is, f.part+" is asked: metadata matches") {
-			w.step("authorization", w.resource, f.part, "the authorizer is not asked: no custom policy matches")
+		if !w.Decide(is, f.part+" is asked: metadata matches") {
+			w.Step("authorization", w.Resource, f.part, "the authorizer is not asked: no custom policy matches")
 			return
 		}
 	}
-	if p := m.GetFilterEnabled(); p != nil && !w.happens(w.chance(p.GetDefaultValue(), p.GetRuntimeKey())) {
+	if p := m.GetFilterEnabled(); p != nil && !w.Happens(w.chance(p.GetDefaultValue(), p.GetRuntimeKey())) {
 		return
 	}
-	if !w.assume("the external authorizer of " + f.part + " allows the request") {
-		w.step("authorization", w.resource, f.part, "the authorizer denies the request")
-		w.cannotSay("the external authorizer chooses the status of its answer (403 by default)")
+	if !w.Assume("the external authorizer of " + f.part + " allows the request") {
+		w.Step("authorization", w.Resource, f.part, "the authorizer denies the request")
+		w.CannotSay("the external authorizer chooses the status of its answer (403 by default)")
 	}
-	w.doubt("the external authorizer of %s may change the request's headers", f.part)
-	w.step("authorization", w.resource, f.part, "the authorizer allows the request")
+	w.Doubt("the external authorizer of %s may change the request's headers", f.part)
+	w.Step("authorization", w.Resource, f.part, "the authorizer allows the request")
 }
 
 // headerToMetadata applies the common form of the filter's rules: a header becomes metadata.
 func (w *walk) headerToMetadata(f filterConfig) {
 	var m h2mv3.Config
-	if f.perRoute == nil || !unpack(w.resource, f.perRoute, &m) {
-		unpack(w.resource, f.config, &m)
+	if f.perRoute == nil || !way.Unpack(w.Resource, f.perRoute, &m) {
+		way.Unpack(w.Resource, f.config, &m)
 	}
 	for _, r := range m.GetRequestRules() {
-		name := lower(r.GetHeader())
+		name := way.Lower(r.GetHeader())
 		value, present, _ := w.headerValue(name)
 		set := r.GetOnHeaderPresent()
 		switch {
@@ -160,7 +161,7 @@ func (w *walk) headerToMetadata(f filterConfig) {
 			w.setMetadata(set.GetMetadataNamespace(), map[string]any{set.GetKey(): value})
 		case present && set != nil:
 			// Rules rarely match it. Its rewritten value is not interpreted.
-			w.doubt("%s rewrites header %s into metadata", f.part, quote(name))
+			w.Doubt("%s rewrites header %s into metadata", f.part, way.Quote(name))
 		}
 		if present && r.GetRemove() {
 			delete(w.http.headers, name)
@@ -171,9 +172,9 @@ func (w *walk) headerToMetadata(f filterConfig) {
 // fault delays or aborts the request.
 func (w *walk) fault(f filterConfig) {
 	var m faultv3.HTTPFault
-	if f.perRoute == nil || !unpack(w.resource, f.perRoute, &m) {
+	if f.perRoute == nil || !way.Unpack(w.Resource, f.perRoute, &m) {
 		m = faultv3.HTTPFault{}
-		unpack(w.resource, f.config, &m)
+		way.Unpack(w.Resource, f.config, &m)
 	}
 	if m.GetDelay() == nil && m.GetAbort() == nil {
 		return
@@ -181,21 +182,21 @@ func (w *walk) fault(f filterConfig) {
 	if m.GetUpstreamCluster() != "" && m.GetUpstreamCluster() != w.http.cluster {
 		return
 	}
-	is := all(len(m.GetHeaders()), func(i int) tri { return w.header(m.GetHeaders()[i]) })
+	is := way.All(len(m.GetHeaders()), func(i int) way.Tri { return w.header(m.GetHeaders()[i]) })
 	if len(m.GetDownstreamNodes()) > 0 {
-		is = unsure
+		is = way.Unsure
 	}
-	if !w.decide(is, f.part+" applies to the request") {
+	if !w.Decide(is, f.part+" applies to the request") {
 		return
 	}
 	if m.GetMaxActiveFaults() != nil {
-		w.doubt("%s makes at most %d faults at once", f.part, m.GetMaxActiveFaults().GetValue())
+		w.Doubt("%s makes at most %d faults at once", f.part, m.GetMaxActiveFaults().GetValue())
 	}
 	if d := m.GetDelay(); d != nil {
 		if d.GetHeaderDelay() != nil {
-			w.doubt("%s delays by what headers say", f.part)
+			w.Doubt("%s delays by what headers say", f.part)
 		} else if chance := w.chance(d.GetPercentage(), m.GetDelayPercentRuntime()); chance > 0 {
-			w.step("fault", w.resource, f.part, "%.4g%% of requests are delayed by %s", 100*chance, d.GetFixedDelay().AsDuration())
+			w.Step("fault", w.Resource, f.part, "%.4g%% of requests are delayed by %s", 100*chance, d.GetFixedDelay().AsDuration())
 		}
 	}
 	a := m.GetAbort()
@@ -204,58 +205,43 @@ func (w *walk) fault(f filterConfig) {
 	}
 	if a.GetHeaderAbort() != nil {
 		if _, asked := w.http.headers["x-envoy-fault-abort-request"]; asked {
-			w.doubt("%s aborts by what headers say", f.part)
+			w.Doubt("%s aborts by what headers say", f.part)
 		}
 		return
 	}
 	chance := w.chance(a.GetPercentage(), m.GetAbortPercentRuntime())
-	if !w.happens(chance) {
+	if !w.Happens(chance) {
 		return
 	}
 	status := int(a.GetHttpStatus())
 	if _, ok := a.GetErrorType().(*faultv3.FaultAbort_GrpcStatus); ok {
-		status = httpOf(a.GetGrpcStatus())
+		status = 200 // Envoy reports the fault in the header grpc-status alone, also to clients that do not speak gRPC
+		w.Step("fault", w.Resource, f.part, "%.4g%% of requests are aborted with gRPC status %d", 100*chance, a.GetGrpcStatus())
+	} else {
+		w.Step("fault", w.Resource, f.part, "%.4g%% of requests are aborted with status %d", 100*chance, status)
 	}
-	w.step("fault", w.resource, f.part, "%.4g%% of requests are aborted with status %d", 100*chance, status)
 	w.answer(status, "FI", "fault_filter_abort")
-}
-
-// httpOf is the HTTP status that Envoy gives for a status of gRPC.
-func httpOf(status uint32) int {
-	known := []int{200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401}
-	if status < uint32(len(known)) {
-		return known[status]
-	}
-	return 500
 }
 
 // cors answers preflight requests.
 func (w *walk) cors(f filterConfig) {
 	var p corsv3.CorsPolicy
-	if f.perRoute == nil || !unpack(w.resource, f.perRoute, &p) {
+	if f.perRoute == nil || !way.Unpack(w.Resource, f.perRoute, &p) {
 		return
 	}
 	origin, hasOrigin, _ := w.headerValue("origin")
 	if _, asks, _ := w.headerValue("access-control-request-method"); !hasOrigin || !asks || w.http.method != "OPTIONS" {
 		return
 	}
-	if e := p.GetFilterEnabled(); e != nil && !w.happens(w.chance(e.GetDefaultValue(), e.GetRuntimeKey())) {
+	if e := p.GetFilterEnabled(); e != nil && !w.Happens(w.chance(e.GetDefaultValue(), e.GetRuntimeKey())) {
 		return
 	}
-	is := any1(len(p.GetAllowOriginStringMatch()), func(i int) tri { return w.text(p.GetAllowOriginStringMatch()[i], origin) })
-	allowed := w.decide(is, "CORS allows the origin")
+	is := way.Any(len(p.GetAllowOriginStringMatch()), func(i int) way.Tri { return w.Text(p.GetAllowOriginStringMatch()[i], origin) })
+	allowed := w.Decide(is, "CORS allows the origin")
 	if !allowed && (p.GetForwardNotMatchingPreflights() == nil || p.GetForwardNotMatchingPreflights().GetValue()) {
-		w.step("CORS", w.resource, f.part, "origin %s is not allowed; the preflight request goes on", quote(origin))
+		w.Step("CORS", w.Resource, f.part, "origin %s is not allowed; the preflight request goes on", way.Quote(origin))
 		return
 	}
-	w.step("CORS", w.resource, f.part, "a preflight request is answered; origin %s allowed: %t", quote(origin), allowed)
+	w.Step("CORS", w.Resource, f.part, "a preflight request is answered; origin %s allowed: %t", way.Quote(origin), allowed)
 	w.answer(200, "", "cors_response")
-}
-
-// dataSource returns text that is part of a configuration.
-func dataSource(d *corev3.DataSource) string {
-	if b := d.GetInlineBytes(); b != nil {
-		return string(b)
-	}
-	return d.GetInlineString()
 }

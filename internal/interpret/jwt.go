@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
+
+	"fairway/internal/interpret/way"
 )
 
 // verdict is the result of a requirement on tokens.
@@ -22,75 +24,75 @@ const noToken = "Jwt_is_missing"
 // jwt verifies tokens.
 func (w *walk) jwt(f filterConfig) {
 	var m jwtv3.JwtAuthentication
-	unpack(w.resource, f.config, &m)
+	way.Unpack(w.Resource, f.config, &m)
 	_, origin, _ := w.headerValue("origin")
 	_, preflight, _ := w.headerValue("access-control-request-method")
 	if m.GetBypassCorsPreflight() && w.http.method == "OPTIONS" && origin && preflight {
-		w.step("tokens", w.resource, f.part, "preflight requests need no token")
+		w.Step("tokens", w.Resource, f.part, "preflight requests need no token")
 		return
 	}
 	requirement, why := w.requirement(&m, f)
 	w.sanitize(&m)
 	if requirement == nil {
-		w.step("tokens", w.resource, f.part, "%s", why)
+		w.Step("tokens", w.Resource, f.part, "%s", why)
 		return
 	}
 	v := w.require(&m, requirement, 0)
 	if v.status != 0 {
-		w.step("tokens", w.resource, f.part, "%s: the requirement is not met: %s", why, v.details)
+		w.Step("tokens", w.Resource, f.part, "%s: the requirement is not met: %s", why, v.details)
 		w.answer(v.status, "", "jwt_authn_access_denied{"+v.details+"}")
 	}
-	w.step("tokens", w.resource, f.part, "%s: the requirement is met", why)
+	w.Step("tokens", w.Resource, f.part, "%s: the requirement is met", why)
 	w.http.reroute = w.http.reroute || v.clears
 }
 
 // requirement returns what the filter requires of the request; nil: nothing.
 func (w *walk) requirement(m *jwtv3.JwtAuthentication, f filterConfig) (*jwtv3.JwtRequirement, string) {
 	var own jwtv3.PerRouteConfig
-	if f.perRoute != nil && unpack(w.resource, f.perRoute, &own) {
+	if f.perRoute != nil && way.Unpack(w.Resource, f.perRoute, &own) {
 		if own.GetDisabled() {
 			return nil, "the route switches it off"
 		}
 		r := m.GetRequirementMap()[own.GetRequirementName()]
 		if r == nil {
-			w.cannotSay("%s has no requirement %s", f.part, quote(own.GetRequirementName()))
+			w.CannotSay("%s has no requirement %s", f.part, way.Quote(own.GetRequirementName()))
 		}
-		return r, "the route's requirement " + quote(own.GetRequirementName())
+		return r, "the route's requirement " + way.Quote(own.GetRequirementName())
 	}
 	for i, r := range m.GetRules() {
 		is, why := w.matches(r.GetMatch())
-		if !w.decide(is, fmt.Sprintf("rules[%d] of %s matches: %s", i, f.part, why)) {
+		if !w.Decide(is, fmt.Sprintf("rules[%d] of %s matches: %s", i, f.part, why)) {
 			continue
 		}
 		out := r.GetRequires()
 		if name := r.GetRequirementName(); name != "" {
 			if out = m.GetRequirementMap()[name]; out == nil {
-				w.cannotSay("%s has no requirement %s", f.part, quote(name))
+				w.CannotSay("%s has no requirement %s", f.part, way.Quote(name))
 			}
 		}
 		return out, fmt.Sprintf("rules[%d] applies", i)
 	}
 	if m.GetFilterStateRules() != nil {
-		w.cannotSay("%s picks requirements by filter state, which is not interpreted", f.part)
+		w.CannotSay("%s picks requirements by filter state, which is not interpreted", f.part)
 	}
 	return nil, "no rule applies"
 }
 
 // sanitize removes the headers that only the filter may set.
 func (w *walk) sanitize(m *jwtv3.JwtAuthentication) {
-	for _, name := range sorted(m.GetProviders()) {
+	for _, name := range way.Sorted(m.GetProviders()) {
 		p := m.GetProviders()[name]
-		w.spend(1)
-		delete(w.http.headers, lower(p.GetForwardPayloadHeader()))
+		w.Spend(1)
+		delete(w.http.headers, way.Lower(p.GetForwardPayloadHeader()))
 		for _, c := range p.GetClaimToHeaders() {
-			delete(w.http.headers, lower(c.GetHeaderName()))
+			delete(w.http.headers, way.Lower(c.GetHeaderName()))
 		}
 	}
 }
 
 // require evaluates a requirement.
 func (w *walk) require(m *jwtv3.JwtAuthentication, r *jwtv3.JwtRequirement, depth int) verdict {
-	w.deep(depth)
+	w.Deep(depth)
 	switch t := r.GetRequiresType().(type) {
 	case *jwtv3.JwtRequirement_ProviderName:
 		return w.provider(m, t.ProviderName, nil)
@@ -111,7 +113,7 @@ func (w *walk) require(m *jwtv3.JwtAuthentication, r *jwtv3.JwtRequirement, dept
 	case *jwtv3.JwtRequirement_AllowMissingOrFailed, *jwtv3.JwtRequirement_AllowMissing, nil:
 		// By themselves these verify tokens of all providers, and tolerate failures.
 		v := verdict{}
-		for _, name := range sorted(m.GetProviders()) {
+		for _, name := range way.Sorted(m.GetProviders()) {
 			one := w.provider(m, name, nil)
 			if _, lax := t.(*jwtv3.JwtRequirement_AllowMissing); lax && one.status != 0 && !one.missing {
 				v = one
@@ -121,7 +123,7 @@ func (w *walk) require(m *jwtv3.JwtAuthentication, r *jwtv3.JwtRequirement, dept
 		}
 		return v
 	}
-	w.cannotSay("a requirement of the JWT filter is not interpreted")
+	w.CannotSay("a requirement of the JWT filter is not interpreted")
 	return verdict{}
 }
 
@@ -156,14 +158,14 @@ func (w *walk) requireAny(m *jwtv3.JwtAuthentication, list []*jwtv3.JwtRequireme
 func (w *walk) provider(m *jwtv3.JwtAuthentication, name string, audiences []string) verdict {
 	p := m.GetProviders()[name]
 	if p == nil {
-		w.cannotSay("the JWT filter has no provider %s", quote(name))
+		w.CannotSay("the JWT filter has no provider %s", way.Quote(name))
 	}
 	if len(audiences) == 0 {
 		audiences = p.GetAudiences()
 	}
 	worst := verdict{status: 401, details: noToken, missing: true}
 	for _, t := range w.asked.Tokens {
-		w.spend(1)
+		w.Spend(1)
 		if !w.at(p, t) {
 			continue
 		}
@@ -178,7 +180,7 @@ func (w *walk) provider(m *jwtv3.JwtAuthentication, name string, audiences []str
 		}
 	}
 	if worst.missing && w.unnamedToken(p) {
-		w.cannotSay("the request carries a token for provider %s, and its claims are not given", quote(name))
+		w.CannotSay("the request carries a token for provider %s, and its claims are not given", way.Quote(name))
 	}
 	return worst
 }
@@ -192,12 +194,12 @@ func (w *walk) at(p *jwtv3.JwtProvider, t Token) bool {
 	case t.Cookie != "":
 		return slices.Contains(p.GetFromCookies(), t.Cookie)
 	}
-	header := lower(t.Header)
+	header := way.Lower(t.Header)
 	if header == "" {
 		header = "authorization"
 	}
 	return usual && header == "authorization" ||
-		slices.ContainsFunc(p.GetFromHeaders(), func(h *jwtv3.JwtHeader) bool { return lower(h.GetName()) == header })
+		slices.ContainsFunc(p.GetFromHeaders(), func(h *jwtv3.JwtHeader) bool { return way.Lower(h.GetName()) == header })
 }
 
 // unnamedToken reports whether the request has something where the provider looks, and no token is given for it.
@@ -211,9 +213,9 @@ func (w *walk) unnamedToken(p *jwtv3.JwtProvider) bool {
 			param && !given(func(t Token) bool { return t.Param == "access_token" })
 	}
 	for _, h := range p.GetFromHeaders() {
-		value, present := w.http.headers[lower(h.GetName())]
+		value, present := w.http.headers[way.Lower(h.GetName())]
 		if present && strings.Contains(value[0], h.GetValuePrefix()) && !given(func(t Token) bool {
-			return lower(t.Header) == lower(h.GetName()) || t.Header == "" && lower(h.GetName()) == "authorization"
+			return way.Lower(t.Header) == way.Lower(h.GetName()) || t.Header == "" && way.Lower(h.GetName()) == "authorization"
 		}) {
 			return true
 		}
@@ -291,11 +293,11 @@ func (w *walk) verified(p *jwtv3.JwtProvider, t Token) {
 		delete(w.http.headers, "authorization")
 	}
 	for _, c := range p.GetClaimToHeaders() {
-		w.spend(1)
+		w.Spend(1)
 		if value, ok := claimText(t.Claims[c.GetClaimName()]); ok && len(c.GetClaimPath()) == 0 {
-			w.http.headers[lower(c.GetHeaderName())] = []string{value}
+			w.http.headers[way.Lower(c.GetHeaderName())] = []string{value}
 		} else if ok || strings.Contains(c.GetClaimName(), ".") || len(c.GetClaimPath()) > 0 || t.Claims[c.GetClaimName()] != nil {
-			w.doubt("header %s is made of a claim that is not plain", quote(c.GetHeaderName()))
+			w.Doubt("header %s is made of a claim that is not plain", way.Quote(c.GetHeaderName()))
 		}
 	}
 }

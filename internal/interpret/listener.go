@@ -8,16 +8,21 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"fairway/internal/interpret/chains"
+	"fairway/internal/interpret/way"
 )
 
 // connect follows a connection from its listener on.
 func (w *walk) connect() {
 	w.resolve()
 	l := w.findListener()
-	w.resource = "listener " + quote(l.GetName())
-	validate(w.resource, l)
+	w.Resource = "listener " + way.Quote(l.GetName())
+	way.Validate(w.Resource, l)
 	w.inspect(l)
-	chain, part := w.filterChain(l)
+	chain, part := chains.Pick(w.Walk, l, chains.Connection{
+		Destination: w.destination, Source: w.source, TLS: w.asked.TLS != nil && w.tlsSeen, ServerName: w.name, Protocols: w.protocols,
+	})
 	w.handshake(chain, part)
 	w.networkFilters(chain, part)
 }
@@ -39,7 +44,7 @@ func (w *walk) resolve() {
 	if w.asked.Direction == Outbound && w.asked.Host != "" {
 		if a, from := w.addressOf(strings.ToLower(w.asked.Host), port); a.IsValid() {
 			w.destination = netip.AddrPortFrom(a, port)
-			w.step("address", from, "", "%s is %s", quote(w.asked.Host), w.destination)
+			w.Step("address", from, "", "%s is %s", way.Quote(w.asked.Host), w.destination)
 			return
 		}
 	}
@@ -48,23 +53,23 @@ func (w *walk) resolve() {
 
 // addressOf finds an address of a host among the domains of virtual hosts and the listeners of connections.
 func (w *walk) addressOf(host string, port uint16) (netip.Addr, string) {
-	for _, name := range sorted(w.config.Routes) {
+	for _, name := range way.Sorted(w.config.Routes) {
 		for _, v := range w.virtualHosts(name) {
 			domains := v.GetDomains()
-			w.spend(len(domains))
+			w.Spend(len(domains))
 			if !slices.ContainsFunc(domains, func(d string) bool { return strings.EqualFold(d, host) }) {
 				continue
 			}
 			for _, d := range domains {
 				if a, err := netip.ParseAddr(strings.Trim(d, "[]")); err == nil {
-					return a, "route configuration " + quote(name)
+					return a, "route configuration " + way.Quote(name)
 				}
 			}
 		}
 	}
-	for _, name := range sorted(w.config.Listeners) {
+	for _, name := range way.Sorted(w.config.Listeners) {
 		for _, c := range w.config.Listeners[name].GetFilterChains() {
-			w.spend(1)
+			w.Spend(1)
 			parts := strings.Split(c.GetName(), "|")
 			if len(parts) < 4 || parts[1] != fmt.Sprint(port) {
 				continue
@@ -73,11 +78,11 @@ func (w *walk) addressOf(host string, port uint16) (netip.Addr, string) {
 				continue
 			}
 			if a := socketOf(w.config.Listeners[name].GetAddress()); a.IsValid() && !a.Addr().IsUnspecified() {
-				return a.Addr(), "listener " + quote(name)
+				return a.Addr(), "listener " + way.Quote(name)
 			}
 			for _, r := range c.GetFilterChainMatch().GetPrefixRanges() {
 				if a, err := netip.ParseAddr(r.GetAddressPrefix()); err == nil {
-					return a, "listener " + quote(name)
+					return a, "listener " + way.Quote(name)
 				}
 			}
 		}
@@ -99,23 +104,23 @@ func (w *walk) findListener() *listenerv3.Listener {
 	if w.asked.Listener != "" {
 		l := w.config.Listeners[w.asked.Listener]
 		if l == nil {
-			w.cannotSay("listener %s is missing", quote(w.asked.Listener))
+			w.CannotSay("listener %s is missing", way.Quote(w.asked.Listener))
 		}
-		w.step("listener", w.asked.Listener, "", "it is the one that the request names")
+		w.Step("listener", w.asked.Listener, "", "it is the one that the request names")
 		return w.handOver(l)
 	}
 	to := w.destination
 	if w.asked.Direction != Direct && !to.Addr().IsLoopback() {
 		if l := w.redirector(); l != nil {
-			w.step("listener", l.GetName(), "", "%s connections are redirected to it", w.asked.Direction)
+			w.Step("listener", l.GetName(), "", "%s connections are redirected to it", w.asked.Direction)
 			return w.handOver(l)
 		}
 	}
 	if l := w.listenerAt(to, true); l != nil {
-		w.step("listener", l.GetName(), "", "it listens at %s", addressText(to))
+		w.Step("listener", l.GetName(), "", "it listens at %s", addressText(to))
 		return w.handOver(l)
 	}
-	w.cannotSay("no listener of the proxy takes %s connections to %s", w.asked.Direction, addressText(to))
+	w.CannotSay("no listener of the proxy takes %s connections to %s", w.asked.Direction, addressText(to))
 	return nil
 }
 
@@ -135,9 +140,9 @@ func (w *walk) redirector() *listenerv3.Listener {
 	if w.asked.Direction == Inbound {
 		wanted = corev3.TrafficDirection_INBOUND
 	}
-	for _, name := range sorted(w.config.Listeners) {
+	for _, name := range way.Sorted(w.config.Listeners) {
 		l := w.config.Listeners[name]
-		w.spend(1)
+		w.Spend(1)
 		if l.GetTrafficDirection() != wanted || !bound(l) {
 			continue
 		}
@@ -151,7 +156,9 @@ func (w *walk) redirector() *listenerv3.Listener {
 	return nil
 }
 
-func bound(l *listenerv3.Listener) bool { return l.GetBindToPort() == nil || l.GetBindToPort().GetValue() }
+func bound(l *listenerv3.Listener) bool {
+	return l.GetBindToPort() == nil || l.GetBindToPort().GetValue()
+}
 
 // handOver returns the listener of the original destination, if the first listener hands connections over.
 func (w *walk) handOver(l *listenerv3.Listener) *listenerv3.Listener {
@@ -161,20 +168,20 @@ func (w *walk) handOver(l *listenerv3.Listener) *listenerv3.Listener {
 	to := w.listenerAt(w.destination, false)
 	switch {
 	case !w.destination.Addr().IsValid() && to == nil && w.exactAt(w.destination.Port()):
-		w.cannotSay("the address that the client connects to is not known, and listeners of port %d go by it", w.destination.Port())
+		w.CannotSay("the address that the client connects to is not known, and listeners of port %d go by it", w.destination.Port())
 	case to == nil:
-		w.step("listener", l.GetName(), "use_original_dst", "no listener is at %s, so it keeps the connection", addressText(w.destination))
+		w.Step("listener", l.GetName(), "use_original_dst", "no listener is at %s, so it keeps the connection", addressText(w.destination))
 		return l
 	case to != l:
-		w.step("listener", to.GetName(), "use_original_dst", "it takes over connections to %s", addressText(w.destination))
+		w.Step("listener", to.GetName(), "use_original_dst", "it takes over connections to %s", addressText(w.destination))
 	}
 	return to
 }
 
 // exactAt reports whether a listener takes connections to one address at a port.
 func (w *walk) exactAt(port uint16) bool {
-	for _, name := range sorted(w.config.Listeners) {
-		w.spend(1)
+	for _, name := range way.Sorted(w.config.Listeners) {
+		w.Spend(1)
 		if a := socketOf(w.config.Listeners[name].GetAddress()); a.IsValid() && a.Port() == port && !a.Addr().IsUnspecified() {
 			return true
 		}
@@ -186,13 +193,13 @@ func (w *walk) exactAt(port uint16) bool {
 func (w *walk) listenerAt(to netip.AddrPort, onlyBound bool) *listenerv3.Listener {
 	var best *listenerv3.Listener
 	rank := 0
-	for _, name := range sorted(w.config.Listeners) {
+	for _, name := range way.Sorted(w.config.Listeners) {
 		l := w.config.Listeners[name]
 		list := []*corev3.Address{l.GetAddress()}
 		for _, a := range l.GetAdditionalAddresses() {
 			list = append(list, a.GetAddress())
 		}
-		w.spend(len(list))
+		w.Spend(len(list))
 		if onlyBound && !bound(l) {
 			continue
 		}
@@ -221,7 +228,7 @@ func (w *walk) inspect(l *listenerv3.Listener) {
 	http := false
 	for _, f := range l.GetListenerFilters() {
 		name := f.GetName()
-		w.spend(1)
+		w.Spend(1)
 		if f.GetFilterDisabled() != nil && w.disabled(f.GetFilterDisabled(), 0) {
 			continue
 		}
@@ -233,13 +240,13 @@ func (w *walk) inspect(l *listenerv3.Listener) {
 		case "envoy.filters.listener.original_dst", "envoy.filters.listener.set_filter_state", "envoy.filters.listener.original_src",
 			"envoy.filters.listener.proxy_protocol":
 		default:
-			w.doubt("listener filter %s is not interpreted", quote(name))
+			w.Doubt("listener filter %s is not interpreted", way.Quote(name))
 		}
 	}
 	// Envoy adds the inspector if a filter chain depends on it.
 	for _, c := range append(slices.Clip(l.GetFilterChains()), l.GetDefaultFilterChain()) {
 		m := c.GetFilterChainMatch()
-		w.spend(1)
+		w.Spend(1)
 		if m.GetTransportProtocol() == "tls" ||
 			m.GetTransportProtocol() == "" && len(m.GetServerNames())+len(m.GetApplicationProtocols()) > 0 && !http {
 			w.tlsSeen = w.tlsSeen || !hasFilter(l, "envoy.filters.listener.tls_inspector")
@@ -266,10 +273,7 @@ func (w *walk) protocol() string {
 
 // disabled evaluates the condition under which a listener filter does not run.
 func (w *walk) disabled(p *listenerv3.ListenerFilterChainMatchPredicate, depth int) bool {
-	w.spend(1)
-	if depth > mostDepth {
-		refuse(w.resource, "listener_filters.filter_disabled is more than %d levels deep", mostDepth)
-	}
+	w.Deep(depth)
 	each := func(p *listenerv3.ListenerFilterChainMatchPredicate) bool { return w.disabled(p, depth+1) }
 	switch r := p.GetRule().(type) {
 	case *listenerv3.ListenerFilterChainMatchPredicate_OrMatch:

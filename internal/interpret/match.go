@@ -6,99 +6,67 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"fairway/internal/interpret/way"
 )
 
-// text matches a text.
-func (w *walk) text(m *matcherv3.StringMatcher, text string) tri {
-	w.spend(1 + len(text)/64)
-	fold := func(s string) string {
-		if m.GetIgnoreCase() {
-			return lower(s)
-		}
-		return s
-	}
-	switch p := m.GetMatchPattern().(type) {
-	case *matcherv3.StringMatcher_Exact:
-		return of(fold(text) == fold(p.Exact))
-	case *matcherv3.StringMatcher_Prefix:
-		return of(strings.HasPrefix(fold(text), fold(p.Prefix)))
-	case *matcherv3.StringMatcher_Suffix:
-		return of(strings.HasSuffix(fold(text), fold(p.Suffix)))
-	case *matcherv3.StringMatcher_Contains:
-		return of(strings.Contains(fold(text), fold(p.Contains)))
-	case *matcherv3.StringMatcher_SafeRegex:
-		return w.regex(p.SafeRegex.GetRegex(), text)
-	}
-	return unsure
-}
-
-// lower is Envoy's: letters of ASCII only.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
-}
-
 // header matches a header. A header that is missing matches no condition on its value, unless it is treated as empty.
-func (w *walk) header(m *routev3.HeaderMatcher) tri {
-	w.spend(1)
+func (w *walk) header(m *routev3.HeaderMatcher) way.Tri {
+	w.Spend(1)
 	value, present, known := w.headerValue(m.GetName())
 	if !known {
-		return unsure
+		return way.Unsure
 	}
 	switch p := m.GetHeaderMatchSpecifier().(type) {
 	case nil:
-		return of(present != m.GetInvertMatch())
+		return way.Of(present != m.GetInvertMatch())
 	case *routev3.HeaderMatcher_PresentMatch:
-		return of((present == p.PresentMatch) != m.GetInvertMatch())
+		return way.Of((present == p.PresentMatch) != m.GetInvertMatch())
 	}
 	if !present && !m.GetTreatMissingHeaderAsEmpty() {
-		return no
+		return way.No
 	}
-	return w.headerText(m, value).invert(m.GetInvertMatch())
+	return w.headerText(m, value).Invert(m.GetInvertMatch())
 }
 
-func (w *walk) headerText(m *routev3.HeaderMatcher, value string) tri {
+func (w *walk) headerText(m *routev3.HeaderMatcher, value string) way.Tri {
 	switch p := m.GetHeaderMatchSpecifier().(type) {
 	case *routev3.HeaderMatcher_StringMatch:
-		return w.text(p.StringMatch, value)
+		return w.Text(p.StringMatch, value)
 	case *routev3.HeaderMatcher_RangeMatch:
 		n, err := strconv.ParseInt(value, 10, 64)
-		return of(err == nil && n >= p.RangeMatch.GetStart() && n < p.RangeMatch.GetEnd())
+		return way.Of(err == nil && n >= p.RangeMatch.GetStart() && n < p.RangeMatch.GetEnd())
 	case *routev3.HeaderMatcher_ExactMatch:
-		return of(value == p.ExactMatch) //nolint:staticcheck // deprecated, still in force
+		return way.Of(value == p.ExactMatch) //nolint:staticcheck // deprecated, still in force
 	case *routev3.HeaderMatcher_PrefixMatch:
-		return of(strings.HasPrefix(value, p.PrefixMatch)) //nolint:staticcheck // deprecated, still in force
+		return way.Of(strings.HasPrefix(value, p.PrefixMatch)) //nolint:staticcheck // deprecated, still in force
 	case *routev3.HeaderMatcher_SuffixMatch:
-		return of(strings.HasSuffix(value, p.SuffixMatch)) //nolint:staticcheck // deprecated, still in force
+		return way.Of(strings.HasSuffix(value, p.SuffixMatch)) //nolint:staticcheck // deprecated, still in force
 	case *routev3.HeaderMatcher_ContainsMatch:
-		return of(strings.Contains(value, p.ContainsMatch)) //nolint:staticcheck // deprecated, still in force
+		return way.Of(strings.Contains(value, p.ContainsMatch)) //nolint:staticcheck // deprecated, still in force
 	case *routev3.HeaderMatcher_SafeRegexMatch:
-		return w.regex(p.SafeRegexMatch.GetRegex(), value) //nolint:staticcheck // deprecated, still in force
+		return w.Regex(p.SafeRegexMatch.GetRegex(), value) //nolint:staticcheck // deprecated, still in force
 	}
-	return unsure
+	return way.Unsure
 }
 
 // query matches a query parameter by its first value, which is not decoded.
-func (w *walk) query(m *routev3.QueryParameterMatcher) tri {
-	w.spend(1)
+func (w *walk) query(m *routev3.QueryParameterMatcher) way.Tri {
+	w.Spend(1)
 	value, present := firstParameter(w.http.path, m.GetName())
 	switch p := m.GetQueryParameterMatchSpecifier().(type) {
 	case *routev3.QueryParameterMatcher_PresentMatch:
 		if !p.PresentMatch {
-			return unsure
+			return way.Unsure
 		}
-		return of(present)
+		return way.Of(present)
 	case *routev3.QueryParameterMatcher_StringMatch:
 		if !present {
-			return no
+			return way.No
 		}
-		return w.text(p.StringMatch, value)
+		return w.Text(p.StringMatch, value)
 	}
-	return of(present)
+	return way.Of(present)
 }
 
 func firstParameter(path, name string) (string, bool) {
@@ -113,13 +81,13 @@ func firstParameter(path, name string) (string, bool) {
 }
 
 // cookie matches a cookie by its first value.
-func (w *walk) cookie(m *routev3.CookieMatcher) tri {
-	w.spend(1)
+func (w *walk) cookie(m *routev3.CookieMatcher) way.Tri {
+	w.Spend(1)
 	value, present := w.cookieValue(m.GetName())
 	if !present {
-		return unsure // whether a missing cookie matches an inverted condition is not known
+		return way.Unsure // whether a missing cookie matches an inverted condition is not known
 	}
-	return w.text(m.GetStringMatch(), value).invert(m.GetInvertMatch())
+	return w.Text(m.GetStringMatch(), value).Invert(m.GetInvertMatch())
 }
 
 func (w *walk) cookieValue(name string) (string, bool) {
@@ -151,8 +119,8 @@ func (w *walk) setMetadata(filter string, values map[string]any) {
 }
 
 // metadata matches dynamic metadata.
-func (w *walk) metadata(m *matcherv3.MetadataMatcher) tri {
-	w.spend(1 + len(m.GetPath()))
+func (w *walk) metadata(m *matcherv3.MetadataMatcher) way.Tri {
+	w.Spend(1 + len(m.GetPath()))
 	var at any = w.asked.Metadata[m.GetFilter()]
 	for _, s := range m.GetPath() {
 		switch object := at.(type) {
@@ -162,34 +130,5 @@ func (w *walk) metadata(m *matcherv3.MetadataMatcher) tri {
 			at = nil
 		}
 	}
-	return w.value(m.GetValue(), at, 0).invert(m.GetInvert())
-}
-
-// value matches a value of metadata; nil: there is none.
-func (w *walk) value(m *matcherv3.ValueMatcher, v any, depth int) tri {
-	w.deep(depth)
-	switch p := m.GetMatchPattern().(type) {
-	case *matcherv3.ValueMatcher_StringMatch:
-		if text, ok := v.(string); ok {
-			return w.text(p.StringMatch, text)
-		}
-		return no
-	case *matcherv3.ValueMatcher_BoolMatch:
-		b, ok := v.(bool)
-		return of(ok && b == p.BoolMatch)
-	case *matcherv3.ValueMatcher_PresentMatch:
-		return of((v != nil) == p.PresentMatch)
-	case *matcherv3.ValueMatcher_DoubleMatch:
-		n, ok := v.(float64)
-		if r := p.DoubleMatch.GetRange(); r != nil {
-			return of(ok && n >= r.GetStart() && n < r.GetEnd())
-		}
-		return of(ok && n == p.DoubleMatch.GetExact())
-	case *matcherv3.ValueMatcher_ListMatch:
-		list, _ := v.([]any)
-		return any1(len(list), func(i int) tri { return w.value(p.ListMatch.GetOneOf(), list[i], depth+1) })
-	case *matcherv3.ValueMatcher_OrMatch:
-		return any1(len(p.OrMatch.GetValueMatchers()), func(i int) tri { return w.value(p.OrMatch.GetValueMatchers()[i], v, depth+1) })
-	}
-	return unsure
+	return w.Value(m.GetValue(), at, 0).Invert(m.GetInvert())
 }

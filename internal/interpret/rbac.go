@@ -11,6 +11,8 @@ import (
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	templatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"fairway/internal/interpret/way"
 )
 
 // decision is the decision of an RBAC engine.
@@ -25,7 +27,7 @@ type decision struct {
 func (d decision) String() string {
 	what := map[bool]string{true: "allowed", false: "denied"}[d.allowed]
 	if d.matched {
-		return fmt.Sprintf("%s: policy %s (%s) matches", what, quote(d.policy), d.action)
+		return fmt.Sprintf("%s: policy %s (%s) matches", what, way.Quote(d.policy), d.action)
 	}
 	return fmt.Sprintf("%s: no policy (%s) matches", what, d.action)
 }
@@ -46,19 +48,19 @@ func (d decision) id() string {
 // rbac decides by the rules of an engine: the first policy that matches, in order of name, is reported.
 func (w *walk) rbac(rules *rbacv3.RBAC, at string) decision {
 	d := decision{action: rules.GetAction()}
-	for _, name := range sorted(rules.GetPolicies()) {
+	for _, name := range way.Sorted(rules.GetPolicies()) {
 		p := rules.GetPolicies()[name]
-		w.spend(1)
-		match := all(2, func(i int) tri {
+		w.Spend(1)
+		match := way.All(2, func(i int) way.Tri {
 			if i == 0 {
-				return any1(len(p.GetPermissions()), func(i int) tri { return w.permission(p.GetPermissions()[i], 0) })
+				return way.Any(len(p.GetPermissions()), func(i int) way.Tri { return w.permission(p.GetPermissions()[i], 0) })
 			}
-			return any1(len(p.GetPrincipals()), func(i int) tri { return w.principal(p.GetPrincipals()[i], 0) })
+			return way.Any(len(p.GetPrincipals()), func(i int) way.Tri { return w.principal(p.GetPrincipals()[i], 0) })
 		})
-		if match != no && (p.GetCondition() != nil || p.GetCheckedCondition() != nil) {
-			match = unsure
+		if match != way.No && (p.GetCondition() != nil || p.GetCheckedCondition() != nil) {
+			match = way.Unsure
 		}
-		if w.decide(match, fmt.Sprintf("policy %s of %s matches", quote(name), at)) {
+		if w.Decide(match, fmt.Sprintf("policy %s of %s matches", way.Quote(name), at)) {
 			d.matched, d.policy = true, name
 			break
 		}
@@ -80,7 +82,7 @@ func (w *walk) shadow(rules *rbacv3.RBAC, prefix, filter string) {
 		return
 	}
 	d := w.rbac(rules, "shadow rules "+prefix)
-	w.step("authorization", w.resource, "shadow rules "+prefix, "would be %s", d)
+	w.Step("authorization", w.Resource, "shadow rules "+prefix, "would be %s", d)
 	values := map[string]any{prefix + "shadow_engine_result": map[bool]string{true: "allowed", false: "denied"}[d.allowed]}
 	if d.matched {
 		values[prefix+"shadow_effective_policy_id"] = d.policy
@@ -92,52 +94,45 @@ func (w *walk) shadow(rules *rbacv3.RBAC, prefix, filter string) {
 func (w *walk) httpRBAC(f filterConfig) {
 	var m httprbacv3.RBAC
 	var own httprbacv3.RBACPerRoute
-	if f.perRoute != nil && unpack(w.resource, f.perRoute, &own) {
+	if f.perRoute != nil && way.Unpack(w.Resource, f.perRoute, &own) {
 		m = httprbacv3.RBAC{}
 		if own.GetRbac() == nil {
-			w.step("authorization", w.resource, f.part, "the route switches it off")
+			w.Step("authorization", w.Resource, f.part, "the route switches it off")
 			return
 		}
 		w.applyRBAC(own.GetRbac(), f)
 		return
 	}
-	unpack(w.resource, f.config, &m)
+	way.Unpack(w.Resource, f.config, &m)
 	w.applyRBAC(&m, f)
 }
 
 func (w *walk) applyRBAC(m *httprbacv3.RBAC, f filterConfig) {
 	if m.GetMatcher() != nil || m.GetShadowMatcher() != nil {
-		w.doubt("%s decides by a matcher tree, which is not interpreted", f.part)
+		w.Doubt("%s decides by a matcher tree, which is not interpreted", f.part)
 	}
 	w.shadow(m.GetShadowRules(), m.GetShadowRulesStatPrefix(), "envoy.filters.http.rbac")
 	if m.GetRules() == nil {
 		return
 	}
 	d := w.rbac(m.GetRules(), f.part)
-	w.step("authorization", w.resource, f.part, "%s", d)
+	w.Step("authorization", w.Resource, f.part, "%s", d)
 	if !d.allowed {
 		w.answer(403, "", "rbac_access_denied_matched_policy["+d.id()+"]")
 	}
 }
 
-func (w *walk) deep(depth int) {
-	w.spend(1)
-	if depth > mostDepth {
-		refuse(w.resource, "a rule is more than %d levels deep", mostDepth)
-	}
-}
-
-func (w *walk) permission(p *rbacv3.Permission, depth int) tri {
-	w.deep(depth)
+func (w *walk) permission(p *rbacv3.Permission, depth int) way.Tri {
+	w.Deep(depth)
 	switch r := p.GetRule().(type) {
 	case *rbacv3.Permission_Any:
-		return of(r.Any)
+		return way.Of(r.Any)
 	case *rbacv3.Permission_AndRules:
-		return all(len(r.AndRules.GetRules()), func(i int) tri { return w.permission(r.AndRules.GetRules()[i], depth+1) })
+		return way.All(len(r.AndRules.GetRules()), func(i int) way.Tri { return w.permission(r.AndRules.GetRules()[i], depth+1) })
 	case *rbacv3.Permission_OrRules:
-		return any1(len(r.OrRules.GetRules()), func(i int) tri { return w.permission(r.OrRules.GetRules()[i], depth+1) })
+		return way.Any(len(r.OrRules.GetRules()), func(i int) way.Tri { return w.permission(r.OrRules.GetRules()[i], depth+1) })
 	case *rbacv3.Permission_NotRule:
-		return w.permission(r.NotRule, depth+1).not()
+		return w.permission(r.NotRule, depth+1).Not()
 	case *rbacv3.Permission_Header:
 		return w.header(r.Header)
 	case *rbacv3.Permission_UrlPath:
@@ -147,12 +142,12 @@ func (w *walk) permission(p *rbacv3.Permission, depth int) tri {
 	case *rbacv3.Permission_DestinationIp:
 		return w.address(r.DestinationIp, w.destination.Addr())
 	case *rbacv3.Permission_DestinationPort:
-		return of(uint32(w.destination.Port()) == r.DestinationPort)
+		return way.Of(uint32(w.destination.Port()) == r.DestinationPort)
 	case *rbacv3.Permission_DestinationPortRange:
 		port := int32(w.destination.Port())
-		return of(port >= r.DestinationPortRange.GetStart() && port < r.DestinationPortRange.GetEnd())
+		return way.Of(port >= r.DestinationPortRange.GetStart() && port < r.DestinationPortRange.GetEnd())
 	case *rbacv3.Permission_RequestedServerName:
-		return w.text(r.RequestedServerName, w.name)
+		return w.Text(r.RequestedServerName, w.name)
 	case *rbacv3.Permission_Metadata:
 		return w.metadata(r.Metadata) //nolint:staticcheck // proxies still get it
 	case *rbacv3.Permission_SourcedMetadata:
@@ -160,20 +155,20 @@ func (w *walk) permission(p *rbacv3.Permission, depth int) tri {
 			return w.metadata(r.SourcedMetadata.GetMetadataMatcher())
 		}
 	}
-	return unsure
+	return way.Unsure
 }
 
-func (w *walk) principal(p *rbacv3.Principal, depth int) tri {
-	w.deep(depth)
+func (w *walk) principal(p *rbacv3.Principal, depth int) way.Tri {
+	w.Deep(depth)
 	switch r := p.GetIdentifier().(type) {
 	case *rbacv3.Principal_Any:
-		return of(r.Any)
+		return way.Of(r.Any)
 	case *rbacv3.Principal_AndIds:
-		return all(len(r.AndIds.GetIds()), func(i int) tri { return w.principal(r.AndIds.GetIds()[i], depth+1) })
+		return way.All(len(r.AndIds.GetIds()), func(i int) way.Tri { return w.principal(r.AndIds.GetIds()[i], depth+1) })
 	case *rbacv3.Principal_OrIds:
-		return any1(len(r.OrIds.GetIds()), func(i int) tri { return w.principal(r.OrIds.GetIds()[i], depth+1) })
+		return way.Any(len(r.OrIds.GetIds()), func(i int) way.Tri { return w.principal(r.OrIds.GetIds()[i], depth+1) })
 	case *rbacv3.Principal_NotId:
-		return w.principal(r.NotId, depth+1).not()
+		return w.principal(r.NotId, depth+1).Not()
 	case *rbacv3.Principal_Authenticated_:
 		return w.authenticated(r.Authenticated.GetPrincipalName())
 	case *rbacv3.Principal_DirectRemoteIp:
@@ -193,19 +188,19 @@ func (w *walk) principal(p *rbacv3.Principal, depth int) tri {
 			return w.metadata(r.SourcedMetadata.GetMetadataMatcher())
 		}
 	}
-	return unsure
+	return way.Unsure
 }
 
 // address matches an address of the connection, which may be unknown.
-func (w *walk) address(r *corev3.CidrRange, a netip.Addr) tri {
+func (w *walk) address(r *corev3.CidrRange, a netip.Addr) way.Tri {
 	if !a.IsValid() {
-		return unsure
+		return way.Unsure
 	}
-	return of(w.within(r, a))
+	return way.Of(w.Within(r, a))
 }
 
 // remote matches the address of the client that the HTTP connection manager found out.
-func (w *walk) remote(r *corev3.CidrRange) tri {
+func (w *walk) remote(r *corev3.CidrRange) way.Tri {
 	if w.http == nil {
 		return w.address(r, w.source.Addr())
 	}
@@ -213,56 +208,46 @@ func (w *walk) remote(r *corev3.CidrRange) tri {
 }
 
 // authenticated matches the name of the peer: its URIs, or its DNS names if it has no URI.
-func (w *walk) authenticated(m *matcherv3.StringMatcher) tri {
+func (w *walk) authenticated(m *matcherv3.StringMatcher) way.Tri {
 	t := w.asked.TLS
-	if t == nil || !t.Certificate || !w.terminated() {
-		return no
+	if t == nil || !t.Certificate || !w.terminated {
+		return way.No
 	}
 	if m == nil {
-		return yes
+		return way.Yes
 	}
 	names := t.URIs
 	if len(names) == 0 {
 		names = t.DNSNames
 	}
 	if len(names) == 0 {
-		return unsure // the subject of the certificate
+		return way.Unsure // the subject of the certificate
 	}
-	return any1(len(names), func(i int) tri { return w.text(m, names[i]) })
-}
-
-// terminated reports whether the filter chain ended the client's TLS.
-func (w *walk) terminated() bool {
-	for _, s := range w.way.Steps {
-		if s.Stage == "TLS" {
-			return true
-		}
-	}
-	return false
+	return way.Any(len(names), func(i int) way.Tri { return w.Text(m, names[i]) })
 }
 
 // urlPath matches the path without its query; connections have none.
-func (w *walk) urlPath(m *matcherv3.PathMatcher) tri {
+func (w *walk) urlPath(m *matcherv3.PathMatcher) way.Tri {
 	if w.http == nil || !w.http.hasPath {
-		return no
+		return way.No
 	}
-	return w.text(m.GetPath(), withoutQuery(w.http.path))
+	return w.Text(m.GetPath(), withoutQuery(w.http.path))
 }
 
 // uriTemplate matches a path template: * is one segment, ** is anything.
-func (w *walk) uriTemplate(c *corev3.TypedExtensionConfig) tri {
+func (w *walk) uriTemplate(c *corev3.TypedExtensionConfig) way.Tri {
 	var m templatev3.UriTemplateMatchConfig
-	if !unpack(w.resource, c.GetTypedConfig(), &m) {
-		return unsure
+	if !way.Unpack(w.Resource, c.GetTypedConfig(), &m) {
+		return way.Unsure
 	}
 	if strings.ContainsAny(m.GetPathTemplate(), "{}") {
-		return unsure // named segments
+		return way.Unsure // named segments
 	}
 	if w.http == nil || !w.http.hasPath {
-		return no
+		return way.No
 	}
 	pattern := regexp.QuoteMeta(m.GetPathTemplate())
 	pattern = strings.ReplaceAll(pattern, `\*\*`, `[a-zA-Z0-9._~%!$&'()+,;:@=/-]*`)
 	pattern = strings.ReplaceAll(pattern, `\*`, `[a-zA-Z0-9._~%!$&'()+,;:@=-]+`)
-	return w.regex(pattern, withoutQuery(w.http.path))
+	return w.Regex(pattern, withoutQuery(w.http.path))
 }

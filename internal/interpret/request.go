@@ -9,6 +9,8 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+
+	"fairway/internal/interpret/way"
 )
 
 // http is the state of a request in an HTTP connection manager.
@@ -34,20 +36,20 @@ type http struct {
 func (w *walk) requests(m *hcmv3.HttpConnectionManager, at string) {
 	h := &http{hcm: m, at: at, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path, headers: map[string][]string{}}
 	switch protocol := w.protocol(); {
-	case w.asked.TLS != nil && !w.terminated():
-		w.closed("the client speaks TLS, and the filter chain expects plaintext HTTP")
+	case w.asked.TLS != nil && !w.terminated:
+		w.Closed("the client speaks TLS, and the filter chain expects plaintext HTTP")
 	case w.asked.TLS == nil && !slices.Contains([]string{"http/1.0", "http/1.1", "h2c"}, protocol):
-		w.closed("the client does not speak HTTP, which the filter chain expects")
+		w.Closed("the client does not speak HTTP, which the filter chain expects")
 	case m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP3:
-		w.cannotSay("HTTP/3 is not interpreted")
+		w.CannotSay("HTTP/3 is not interpreted")
 	case w.asked.TLS == nil && m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP2 && protocol != "h2c",
 		w.asked.TLS == nil && m.GetCodecType() == hcmv3.HttpConnectionManager_HTTP1 && protocol == "h2c":
-		w.closed("the client speaks %s, and the filter chain only %s", quote(protocol), m.GetCodecType())
+		w.Closed("the client speaks %s, and the filter chain only %s", way.Quote(protocol), m.GetCodecType())
 	}
 	w.http = h
 	for name, values := range w.asked.Headers {
 		for _, v := range values {
-			h.headers[lower(name)] = append(h.headers[lower(name)], strings.TrimSpace(v))
+			h.headers[way.Lower(name)] = append(h.headers[way.Lower(name)], strings.TrimSpace(v))
 		}
 	}
 	if h.method == "" {
@@ -61,7 +63,7 @@ func (w *walk) requests(m *hcmv3.HttpConnectionManager, at string) {
 	if h.hasPath = h.method != "CONNECT"; h.hasPath && h.path == "" {
 		h.path = "/"
 	}
-	w.step("HTTP", w.resource, at, "%s %s of host %s", quote(h.method), quote(h.path), quote(h.authority))
+	w.Step("HTTP", w.Resource, at, "%s %s of host %s", way.Quote(h.method), way.Quote(h.path), way.Quote(h.authority))
 	w.checkExtensions(m)
 	if h.authority == "" {
 		w.answer(400, "", "missing_host_header")
@@ -77,10 +79,10 @@ func (w *walk) requests(m *hcmv3.HttpConnectionManager, at string) {
 // checkExtensions notes settings that change requests in ways that are not interpreted.
 func (w *walk) checkExtensions(m *hcmv3.HttpConnectionManager) {
 	if len(m.GetEarlyHeaderMutationExtensions()) > 0 {
-		w.doubt("early header mutations are not interpreted")
+		w.Doubt("early header mutations are not interpreted")
 	}
 	if m.GetTypedHeaderValidationConfig() != nil {
-		w.doubt("the header validator is not interpreted")
+		w.Doubt("the header validator is not interpreted")
 	}
 }
 
@@ -119,24 +121,24 @@ func (w *walk) normalizePath() {
 		return
 	}
 	if action == hcmv3.HttpConnectionManager_UNESCAPE_AND_REDIRECT {
-		w.cannotSay("the path is normalized, and may be redirected (path_with_escaped_slashes_action), which is not interpreted")
+		w.CannotSay("the path is normalized, and may be redirected (path_with_escaped_slashes_action), which is not interpreted")
 	}
-	w.step("HTTP", w.resource, h.at, "the path is normalized to %s", quote(h.path))
+	w.Step("HTTP", w.Resource, h.at, "the path is normalized to %s", way.Quote(h.path))
 }
 
 // canonical removes dot segments. Envoy also changes escapes and unusual characters, which is not interpreted.
 func (w *walk) canonical(path string) string {
 	if !strings.HasPrefix(path, "/") {
-		w.cannotSay("how Envoy normalizes the path %s is not interpreted", quote(path))
+		w.CannotSay("how Envoy normalizes the path %s is not interpreted", way.Quote(path))
 	}
 	var out []string
 	parts := strings.Split(strings.ReplaceAll(path, `\`, "/"), "/")[1:]
-	w.spend(len(parts))
+	w.Spend(len(parts))
 	for i, p := range parts {
 		last := i == len(parts)-1
 		for j := 0; j < len(p); j++ {
 			if c := p[j]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>`{}%^|[]'", c) >= 0 && !plainEscape(p[j:]) {
-				w.cannotSay("how Envoy normalizes the path %s is not interpreted", quote(path))
+				w.CannotSay("how Envoy normalizes the path %s is not interpreted", way.Quote(path))
 			}
 		}
 		switch p {
@@ -177,7 +179,7 @@ func (w *walk) normalizeHost() {
 		}
 	}
 	if h.authority != before {
-		w.step("HTTP", w.resource, h.at, "the host becomes %s", quote(h.authority))
+		w.Step("HTTP", w.Resource, h.at, "the host becomes %s", way.Quote(h.authority))
 	}
 }
 
@@ -249,7 +251,7 @@ func (w *walk) headerValue(name string) (value string, present, known bool) {
 	if h == nil {
 		return "", false, true
 	}
-	switch name = lower(name); name {
+	switch name = way.Lower(name); name {
 	case ":authority", "host":
 		return h.authority, true, true
 	case ":method":
@@ -271,17 +273,17 @@ func (w *walk) grpc() bool {
 
 // answer ends the way with an answer of the proxy itself.
 func (w *walk) answer(status int, flag, details string) {
-	o := Outcome{Kind: Answered, Status: status, Flag: flag, Details: details}
+	o := way.Outcome{Kind: way.Answered, Status: status, Flag: flag, Details: details}
 	if w.http != nil {
 		o.GRPC = w.grpc()
 		for _, m := range w.http.hcm.GetLocalReplyConfig().GetMappers() {
 			flags := m.GetFilter().GetResponseFlagFilter().GetFlags()
 			if m.GetStatusCode() != nil && (len(flags) == 0 || slices.Contains(flags, flag)) {
-				w.doubt("the listener may change the status of its own answers (local_reply_config)")
+				w.Doubt("the listener may change the status of its own answers (local_reply_config)")
 			}
 		}
 	}
-	w.end(o)
+	w.End(o)
 }
 
 func withoutQuery(path string) string {

@@ -7,13 +7,15 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+
+	"fairway/internal/interpret/way"
 )
 
 // virtualHosts returns the virtual hosts of a route configuration: its own, and those that are resources of their own.
 func (s *shared) virtualHosts(name string) []*routev3.VirtualHost {
 	if s.hosts == nil {
 		s.hosts = map[string][]*routev3.VirtualHost{}
-		for _, resource := range sorted(s.config.VirtualHosts) {
+		for _, resource := range way.Sorted(s.config.VirtualHosts) {
 			// Domains, which are the last part of the name, hold no slash, and names of route configurations may.
 			if i := strings.LastIndexByte(resource, '/'); i >= 0 {
 				s.hosts[resource[:i]] = append(s.hosts[resource[:i]], s.config.VirtualHosts[resource])
@@ -46,15 +48,15 @@ func (w *walk) loadRoutes() {
 	case h.hcm.GetRds() != nil:
 		name := h.hcm.GetRds().GetRouteConfigName()
 		if h.routes = w.config.Routes[name]; h.routes == nil {
-			w.cannotSay("route configuration %s is missing", quote(name))
+			w.CannotSay("route configuration %s is missing", way.Quote(name))
 		}
-		w.resource = "route configuration " + quote(name)
-		validate(w.resource, h.routes)
+		w.Resource = "route configuration " + way.Quote(name)
+		way.Validate(w.Resource, h.routes)
 	default:
-		w.cannotSay("scoped routes are not interpreted")
+		w.CannotSay("scoped routes are not interpreted")
 	}
 	if h.routes.GetVhostHeader() != "" {
-		w.cannotSay("%s picks virtual hosts by a header (vhost_header), which is not interpreted", w.resource)
+		w.CannotSay("%s picks virtual hosts by a header (vhost_header), which is not interpreted", w.Resource)
 	}
 }
 
@@ -74,51 +76,51 @@ func (w *walk) pickRoute() {
 	if h.host == nil {
 		return
 	}
-	validate(w.resource+", virtual host "+quote(h.host.GetName()), h.host)
+	way.Validate(w.Resource+", virtual host "+way.Quote(h.host.GetName()), h.host)
 	if h.host.GetMatcher() != nil {
-		w.cannotSay("virtual host %s picks routes by a matcher tree, which is not interpreted", quote(h.host.GetName()))
+		w.CannotSay("virtual host %s picks routes by a matcher tree, which is not interpreted", way.Quote(h.host.GetName()))
 	}
 	if h.host.GetRequireTls() == routev3.VirtualHost_ALL && h.scheme != "https" {
-		w.step("virtual host", w.resource, quote(h.host.GetName()), "it requires HTTPS")
+		w.Step("virtual host", w.Resource, way.Quote(h.host.GetName()), "it requires HTTPS")
 		h.part = "require_tls"
 		h.route = &routev3.Route{Action: &routev3.Route_Redirect{Redirect: &routev3.RedirectAction{
 			SchemeRewriteSpecifier: &routev3.RedirectAction_HttpsRedirect{HttpsRedirect: true},
 		}}}
 		return
 	} else if h.host.GetRequireTls() == routev3.VirtualHost_EXTERNAL_ONLY {
-		w.doubt("virtual host %s redirects external requests to HTTPS", quote(h.host.GetName()))
+		w.Doubt("virtual host %s redirects external requests to HTTPS", way.Quote(h.host.GetName()))
 	}
-	var passed []Passed
+	var passed []way.Passed
 	for i, r := range h.host.GetRoutes() {
-		part := fmt.Sprintf("%s routes[%d] %s", quote(h.host.GetName()), i, quote(r.GetName()))
+		part := fmt.Sprintf("%s routes[%d] %s", way.Quote(h.host.GetName()), i, way.Quote(r.GetName()))
 		match, reason := w.matches(r.GetMatch())
-		if match != no && !w.decide(match, part+" matches: "+reason) {
-			match, reason = no, "it is assumed not to match"
+		if match != way.No && !w.Decide(match, part+" matches: "+reason) {
+			match, reason = way.No, "it is assumed not to match"
 		}
-		if match != no && w.fraction(r.GetMatch()) {
+		if match != way.No && w.fraction(r.GetMatch()) {
 			h.route, h.part = r, part
-			s := w.step("route", w.resource, part, "it is the first that matches: %s", describe(r.GetMatch()))
-			s.Passed, s.Objects = passed, objects(r.GetMetadata())
+			s := w.Step("route", w.Resource, part, "it is the first that matches: %s", describe(r.GetMatch()))
+			s.Passed, s.Objects = passed, way.Objects(r.GetMetadata())
 			w.pickCluster()
 			return
-		} else if match != no {
+		} else if match != way.No {
 			reason = "the request is not in its fraction"
 		}
-		w.pass(&passed, part, reason)
+		w.Pass(&passed, part, reason)
 	}
-	w.step("route", w.resource, quote(h.host.GetName()), "no route matches").Passed = passed
+	w.Step("route", w.Resource, way.Quote(h.host.GetName()), "no route matches").Passed = passed
 }
 
 // fraction decides a route's runtime_fraction.
 func (w *walk) fraction(m *routev3.RouteMatch) bool {
 	f := m.GetRuntimeFraction()
-	return f == nil || w.happens(w.chance(f.GetDefaultValue(), f.GetRuntimeKey()))
+	return f == nil || w.Happens(w.chance(f.GetDefaultValue(), f.GetRuntimeKey()))
 }
 
 // chance is the chance of a percentage that a key of the runtime may override.
 func (w *walk) chance(p *typev3.FractionalPercent, key string) float64 {
 	if key != "" {
-		w.doubt("the proxy's runtime may override a percentage by its key %s", quote(key))
+		w.Doubt("the proxy's runtime may override a percentage by its key %s", way.Quote(key))
 	}
 	of := map[typev3.FractionalPercent_DenominatorType]float64{
 		typev3.FractionalPercent_HUNDRED: 100, typev3.FractionalPercent_TEN_THOUSAND: 10_000, typev3.FractionalPercent_MILLION: 1_000_000,
@@ -132,7 +134,7 @@ func (w *walk) chance(p *typev3.FractionalPercent, key string) float64 {
 // pickHost finds the virtual host: an exact domain, then the longest suffix, then the longest prefix, then "*".
 func (w *walk) pickHost() {
 	h := w.http
-	host := lower(h.authority)
+	host := way.Lower(h.authority)
 	if h.routes.GetIgnorePortInHostMatching() {
 		host, _ = splitPort(host)
 	}
@@ -140,23 +142,23 @@ func (w *walk) pickHost() {
 	list := w.allHosts()
 	for i, v := range list {
 		for _, d := range v.GetDomains() {
-			w.spend(1)
-			if r := domainRank(lower(d), host); r > rank {
+			w.Spend(1)
+			if r := domainRank(way.Lower(d), host); r > rank {
 				best, rank, domain = i, r, d
 			}
 		}
 	}
 	if best < 0 {
-		what := fmt.Sprintf("no domain of its %d virtual hosts matches %s", len(list), quote(host))
+		what := fmt.Sprintf("no domain of its %d virtual hosts matches %s", len(list), way.Quote(host))
 		if h.routes.GetVhds() != nil {
 			what += " (more may be loaded by VHDS)"
 		}
-		w.step("virtual host", w.resource, "", "%s", what)
+		w.Step("virtual host", w.Resource, "", "%s", what)
 		return
 	}
 	h.host = list[best]
-	s := w.step("virtual host", w.resource, quote(h.host.GetName()), "domain %s matches host %s best", quote(domain), quote(host))
-	s.Objects = objects(h.host.GetMetadata())
+	s := w.Step("virtual host", w.Resource, way.Quote(h.host.GetName()), "domain %s matches host %s best", way.Quote(domain), way.Quote(host))
+	s.Objects = way.Objects(h.host.GetMetadata())
 }
 
 // domainRank returns how well a domain fits a host; 0: not at all.
@@ -180,88 +182,88 @@ func domainRank(domain, host string) int {
 }
 
 // matches evaluates the conditions of a route without its fraction, and says which one does not hold, or is not known.
-func (w *walk) matches(m *routev3.RouteMatch) (tri, string) {
-	w.spend(1)
+func (w *walk) matches(m *routev3.RouteMatch) (way.Tri, string) {
+	w.Spend(1)
 	h := w.http
 	_, connect := m.GetPathSpecifier().(*routev3.RouteMatch_ConnectMatcher_)
 	if !h.hasPath && !connect {
-		return no, "it takes requests with a path"
+		return way.No, "it takes requests with a path"
 	}
 	type condition struct {
 		what string
-		is   func() tri
+		is   func() way.Tri
 	}
 	list := []condition{{describe(&routev3.RouteMatch{PathSpecifier: m.GetPathSpecifier(), CaseSensitive: m.GetCaseSensitive()}),
-		func() tri { return w.pathMatches(m) }}}
-	add := func(what string, is func() tri) { list = append(list, condition{what, is}) }
+		func() way.Tri { return w.pathMatches(m) }}}
+	add := func(what string, is func() way.Tri) { list = append(list, condition{what, is}) }
 	if m.GetGrpc() != nil {
-		add("grpc", func() tri { return of(w.grpc()) })
+		add("grpc", func() way.Tri { return way.Of(w.grpc()) })
 	}
 	for _, c := range m.GetHeaders() {
-		add(describeHeader(c), func() tri { return w.header(c) })
+		add(describeHeader(c), func() way.Tri { return w.header(c) })
 	}
 	for _, c := range m.GetQueryParameters() {
-		add("query parameter "+quote(c.GetName())+" "+describeText(c.GetStringMatch()), func() tri { return w.query(c) })
+		add("query parameter "+way.Quote(c.GetName())+" "+describeText(c.GetStringMatch()), func() way.Tri { return w.query(c) })
 	}
 	for _, c := range m.GetCookies() {
-		add("cookie "+quote(c.GetName()), func() tri { return w.cookie(c) })
+		add("cookie "+way.Quote(c.GetName()), func() way.Tri { return w.cookie(c) })
 	}
 	if t := m.GetTlsContext(); t != nil {
 		shown := w.asked.TLS != nil && w.asked.TLS.Certificate
-		add("client certificate", func() tri {
-			return of((t.GetPresented() == nil || t.GetPresented().GetValue() == shown) &&
+		add("client certificate", func() way.Tri {
+			return way.Of((t.GetPresented() == nil || t.GetPresented().GetValue() == shown) &&
 				(t.GetValidated() == nil || t.GetValidated().GetValue() == shown))
 		})
 	}
 	for _, c := range m.GetDynamicMetadata() {
-		add("metadata of "+quote(c.GetFilter()), func() tri { return w.metadata(c) })
+		add("metadata of "+way.Quote(c.GetFilter()), func() way.Tri { return w.metadata(c) })
 	}
 	for range m.GetFilterState() {
-		add("filter state", func() tri { return unsure })
+		add("filter state", func() way.Tri { return way.Unsure })
 	}
 	unknown := ""
 	for _, c := range list {
 		switch c.is() {
-		case no:
-			return no, c.what + " does not match"
-		case unsure:
+		case way.No:
+			return way.No, c.what + " does not match"
+		case way.Unsure:
 			unknown = c.what + " is not interpreted"
 		}
 	}
 	if unknown != "" {
-		return unsure, unknown
+		return way.Unsure, unknown
 	}
-	return yes, ""
+	return way.Yes, ""
 }
 
 // pathMatches evaluates the condition on the path, without the query.
-func (w *walk) pathMatches(m *routev3.RouteMatch) tri {
+func (w *walk) pathMatches(m *routev3.RouteMatch) way.Tri {
 	path := withoutQuery(w.http.path)
 	if w.http.routes.GetIgnorePathParametersInPathMatching() {
 		path, _, _ = strings.Cut(path, ";")
 	}
 	fold := func(s string) string {
 		if m.GetCaseSensitive() != nil && !m.GetCaseSensitive().GetValue() {
-			return lower(s)
+			return way.Lower(s)
 		}
 		return s
 	}
 	switch p := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Prefix:
-		return of(strings.HasPrefix(fold(path), fold(p.Prefix)))
+		return way.Of(strings.HasPrefix(fold(path), fold(p.Prefix)))
 	case *routev3.RouteMatch_Path:
-		return of(fold(path) == fold(p.Path))
+		return way.Of(fold(path) == fold(p.Path))
 	case *routev3.RouteMatch_PathSeparatedPrefix:
 		rest, ok := strings.CutPrefix(fold(path), fold(p.PathSeparatedPrefix))
-		return of(ok && (rest == "" || rest[0] == '/'))
+		return way.Of(ok && (rest == "" || rest[0] == '/'))
 	case *routev3.RouteMatch_SafeRegex:
-		return w.regex(p.SafeRegex.GetRegex(), path)
+		return w.Regex(p.SafeRegex.GetRegex(), path)
 	case *routev3.RouteMatch_ConnectMatcher_:
-		return of(w.http.method == "CONNECT")
+		return way.Of(w.http.method == "CONNECT")
 	case *routev3.RouteMatch_PathMatchPolicy:
 		return w.uriTemplate(p.PathMatchPolicy)
 	}
-	return unsure
+	return way.Unsure
 }
 
 // describe says what a route wants.
@@ -269,13 +271,13 @@ func describe(m *routev3.RouteMatch) string {
 	var out string
 	switch p := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Prefix:
-		out = "path prefix " + quote(p.Prefix)
+		out = "path prefix " + way.Quote(p.Prefix)
 	case *routev3.RouteMatch_Path:
-		out = "path " + quote(p.Path)
+		out = "path " + way.Quote(p.Path)
 	case *routev3.RouteMatch_PathSeparatedPrefix:
-		out = "path segments " + quote(p.PathSeparatedPrefix)
+		out = "path segments " + way.Quote(p.PathSeparatedPrefix)
 	case *routev3.RouteMatch_SafeRegex:
-		out = "path regex " + quote(p.SafeRegex.GetRegex())
+		out = "path regex " + way.Quote(p.SafeRegex.GetRegex())
 	case *routev3.RouteMatch_ConnectMatcher_:
 		out = "CONNECT"
 	default:
@@ -288,13 +290,13 @@ func describe(m *routev3.RouteMatch) string {
 		out += ", " + describeHeader(h)
 	}
 	for _, q := range m.GetQueryParameters() {
-		out += ", query parameter " + quote(q.GetName()) + " " + describeText(q.GetStringMatch())
+		out += ", query parameter " + way.Quote(q.GetName()) + " " + describeText(q.GetStringMatch())
 	}
 	return out
 }
 
 func describeHeader(m *routev3.HeaderMatcher) string {
-	out := "header " + quote(m.GetName())
+	out := "header " + way.Quote(m.GetName())
 	if m.GetInvertMatch() {
 		out += " not"
 	}
@@ -310,15 +312,15 @@ func describeHeader(m *routev3.HeaderMatcher) string {
 func describeText(m *matcherv3.StringMatcher) string {
 	switch p := m.GetMatchPattern().(type) {
 	case *matcherv3.StringMatcher_Exact:
-		return "= " + quote(p.Exact)
+		return "= " + way.Quote(p.Exact)
 	case *matcherv3.StringMatcher_Prefix:
-		return "with prefix " + quote(p.Prefix)
+		return "with prefix " + way.Quote(p.Prefix)
 	case *matcherv3.StringMatcher_Suffix:
-		return "with suffix " + quote(p.Suffix)
+		return "with suffix " + way.Quote(p.Suffix)
 	case *matcherv3.StringMatcher_Contains:
-		return "with " + quote(p.Contains)
+		return "with " + way.Quote(p.Contains)
 	case *matcherv3.StringMatcher_SafeRegex:
-		return "of regex " + quote(p.SafeRegex.GetRegex())
+		return "of regex " + way.Quote(p.SafeRegex.GetRegex())
 	}
 	return "present"
 }

@@ -54,6 +54,8 @@ var arrows = map[string][]string{
 	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":    {},
 
+	// What an Envoy does with a request: from its messages alone.
+	"interpret": {"mesh/regex", "printable"},
 	"kubeclient": {},
 	// Resources to be sent, the state of one stream, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},

@@ -1,8 +1,7 @@
-package interpret
+package way
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"fairway/internal/printable"
@@ -13,8 +12,6 @@ const (
 	mostPassed = 12 // alternatives of a step
 	mostListed = 20 // endpoints of an outcome
 )
-
-func addrPort(a netip.Addr, port uint32) netip.AddrPort { return netip.AddrPortFrom(a, uint16(port)) }
 
 // Text returns the answer for a person to read: the steps of the first way, its outcome, and how other ways differ.
 func (a Answer) Text() string {
@@ -100,7 +97,7 @@ func (o Outcome) Text() string {
 	if o.TCP {
 		what = "the connection"
 	}
-	fmt.Fprintf(&b, "%s goes to cluster %s", what, quote(o.Cluster))
+	fmt.Fprintf(&b, "%s goes to cluster %s", what, Quote(o.Cluster))
 	for i, e := range o.Endpoints {
 		if i == mostListed {
 			fmt.Fprintf(&b, "\n     and %d more", len(o.Endpoints)-i)

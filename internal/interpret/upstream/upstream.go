@@ -1,26 +1,46 @@
-package interpret
+// Package upstream says which endpoints of a cluster may get a request.
+package upstream
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"fairway/internal/interpret/way"
 )
 
-// forward ends the way at a cluster, with the endpoints that may be picked.
-func (w *walk) forward(name string, o Outcome) {
-	o.Kind, o.Cluster = Forwarded, name
-	c := w.config.Clusters[name]
-	w.resource = "cluster " + quote(name)
+// Resources are the clusters of a proxy and their endpoints, by name.
+type Resources struct {
+	Clusters        map[string]*clusterv3.Cluster
+	LoadAssignments map[string]*endpointv3.ClusterLoadAssignment
+}
+
+// forwarding is the end of a way at a cluster.
+type forwarding struct {
+	*way.Walk
+	Resources
+	destination netip.AddrPort
+}
+
+// Forward ends the way at the outcome's cluster, with the endpoints that may be picked. The destination is the address that the client
+// connects to.
+func Forward(on *way.Walk, r Resources, destination netip.AddrPort, o way.Outcome) {
+	w := &forwarding{on, r, destination}
+	name := o.Cluster
+	o.Kind = way.Forwarded
+	c := w.Clusters[name]
+	w.Resource = "cluster " + way.Quote(name)
 	if c == nil {
-		w.step("cluster", w.resource, "", "the proxy does not have it")
-		w.closed("the proxy does not have cluster %s (NC, cluster_not_found)", quote(name))
+		w.Step("cluster", w.Resource, "", "the proxy does not have it")
+		w.Closed("the proxy does not have cluster %s (NC, cluster_not_found)", way.Quote(name))
 	}
-	validate(w.resource, c)
-	s := w.step("cluster", w.resource, "", "%s", describeCluster(c))
-	s.Objects = objects(c.GetMetadata())
+	way.Validate(w.Resource, c)
+	s := w.Step("cluster", w.Resource, "", "%s", describeCluster(c))
+	s.Objects = way.Objects(c.GetMetadata())
 	o.Balancer = c.GetLbPolicy().String()
 	if c.GetLoadBalancingPolicy() != nil {
 		o.Balancer = "load_balancing_policy"
@@ -29,13 +49,13 @@ func (w *walk) forward(name string, o Outcome) {
 		if t.GetMaxConnections() != nil && t.GetMaxConnections().GetValue() == 0 ||
 			t.GetMaxRequests() != nil && t.GetMaxRequests().GetValue() == 0 ||
 			t.GetMaxPendingRequests() != nil && t.GetMaxPendingRequests().GetValue() == 0 {
-			w.doubt("a circuit breaker of cluster %s has the limit 0", quote(name))
+			w.Doubt("a circuit breaker of cluster %s has the limit 0", way.Quote(name))
 		}
 	}
 	if custom := c.GetClusterType(); custom != nil {
-		w.step("endpoints", w.resource, "", "cannot say: the endpoints come from extension %s", quote(custom.GetName()))
-		w.doubt("the endpoints of cluster %s come from extension %s", quote(name), quote(custom.GetName()))
-		w.end(o)
+		w.Step("endpoints", w.Resource, "", "cannot say: the endpoints come from extension %s", way.Quote(custom.GetName()))
+		w.Doubt("the endpoints of cluster %s come from extension %s", way.Quote(name), way.Quote(custom.GetName()))
+		w.End(o)
 	}
 	if c.GetType() == clusterv3.Cluster_ORIGINAL_DST {
 		w.originalDestination(c, o)
@@ -46,15 +66,15 @@ func (w *walk) forward(name string, o Outcome) {
 func describeCluster(c *clusterv3.Cluster) string {
 	out := "type " + c.GetType().String()
 	if t := c.GetClusterType(); t != nil {
-		out = "type " + quote(t.GetName())
+		out = "type " + way.Quote(t.GetName())
 	}
 	switch s := c.GetTransportSocket(); {
 	case len(c.GetTransportSocketMatches()) > 0:
 		out += ", TLS by endpoint"
-	case s == nil || strings.HasSuffix(typeName(s.GetTypedConfig()), "RawBuffer"):
+	case s == nil || strings.HasSuffix(way.TypeName(s.GetTypedConfig()), "RawBuffer"):
 		out += ", plaintext"
 	default:
-		out += ", " + quote(s.GetName())
+		out += ", " + way.Quote(s.GetName())
 	}
 	for _, t := range c.GetCircuitBreakers().GetThresholds() {
 		if n := t.GetMaxConnections(); n != nil && n.GetValue() < 1<<20 {
@@ -68,21 +88,21 @@ func describeCluster(c *clusterv3.Cluster) string {
 }
 
 // originalDestination goes where the client was connecting to.
-func (w *walk) originalDestination(c *clusterv3.Cluster, o Outcome) {
+func (w *forwarding) originalDestination(c *clusterv3.Cluster, o way.Outcome) {
 	if c.GetOriginalDstLbConfig().GetUseHttpHeader() || c.GetOriginalDstLbConfig().GetMetadataKey() != nil {
-		w.doubt("a header or metadata may name another address for cluster %s", quote(c.GetName()))
+		w.Doubt("a header or metadata may name another address for cluster %s", way.Quote(c.GetName()))
 	}
 	to := w.destination
 	if p := c.GetOriginalDstLbConfig().GetUpstreamPortOverride(); p != nil {
-		to = addrPort(to.Addr(), p.GetValue())
+		to = netip.AddrPortFrom(to.Addr(), uint16(p.GetValue()))
 	}
 	if !to.Addr().IsValid() {
-		w.doubt("the address that the client connects to is not known")
-		w.end(o)
+		w.Doubt("the address that the client connects to is not known")
+		w.End(o)
 	}
-	w.step("endpoints", w.resource, "", "the address that the client connects to: %s", to)
-	o.Endpoints = []Endpoint{{Address: to.String(), Health: "UNKNOWN", Share: 1}}
-	w.end(o)
+	w.Step("endpoints", w.Resource, "", "the address that the client connects to: %s", to)
+	o.Endpoints = []way.Endpoint{{Address: to.String(), Health: "UNKNOWN", Share: 1}}
+	w.End(o)
 }
 
 // level is a priority of a cluster's endpoints.
@@ -93,24 +113,24 @@ type level struct {
 }
 
 // endpoints lists the endpoints that may be picked.
-func (w *walk) endpoints(c *clusterv3.Cluster, o Outcome) {
+func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 	a := c.GetLoadAssignment()
-	resource := w.resource
+	resource := w.Resource
 	if c.GetType() == clusterv3.Cluster_EDS {
 		name := c.GetEdsClusterConfig().GetServiceName()
 		if name == "" {
 			name = c.GetName()
 		}
-		resource = "load assignment " + quote(name)
-		if a = w.config.LoadAssignments[name]; a == nil {
-			w.step("endpoints", resource, "", "cannot say: it is missing")
-			w.doubt("load assignment %s is missing, so the endpoints are not known", quote(name))
-			w.end(o)
+		resource = "load assignment " + way.Quote(name)
+		if a = w.LoadAssignments[name]; a == nil {
+			w.Step("endpoints", resource, "", "cannot say: it is missing")
+			w.Doubt("load assignment %s is missing, so the endpoints are not known", way.Quote(name))
+			w.End(o)
 		}
-		validate(resource, a)
+		way.Validate(resource, a)
 	}
 	if c.GetLbSubsetConfig() != nil && len(c.GetLbSubsetConfig().GetSubsetSelectors()) > 0 {
-		w.doubt("the cluster picks among subsets of its endpoints (lb_subset_config), which is not interpreted")
+		w.Doubt("the cluster picks among subsets of its endpoints (lb_subset_config), which is not interpreted")
 	}
 	levels := w.levels(c, a)
 	counted := 0
@@ -120,7 +140,7 @@ func (w *walk) endpoints(c *clusterv3.Cluster, o Outcome) {
 		shares := w.shares(c, a, l, levels[p])
 		for i, e := range l.GetLbEndpoints() {
 			counted++
-			one := Endpoint{Address: endpointAddress(e), Health: e.GetHealthStatus().String(), Locality: localityOf(l.GetLocality()), Priority: p}
+			one := way.Endpoint{Address: endpointAddress(e), Health: e.GetHealthStatus().String(), Locality: localityOf(l.GetLocality()), Priority: p}
 			if one.Share = shares[i]; one.Share <= 0 {
 				unpicked++
 				continue
@@ -129,14 +149,14 @@ func (w *walk) endpoints(c *clusterv3.Cluster, o Outcome) {
 		}
 	}
 	if len(o.Endpoints) > 0 {
-		w.step("endpoints", resource, "", "%d of %d endpoints may be picked, by %s", len(o.Endpoints), counted, o.Balancer)
-		w.end(o)
+		w.Step("endpoints", resource, "", "%d of %d endpoints may be picked, by %s", len(o.Endpoints), counted, o.Balancer)
+		w.End(o)
 	}
-	w.step("endpoints", resource, "", "none of its %d endpoints may be picked", counted)
+	w.Step("endpoints", resource, "", "none of its %d endpoints may be picked", counted)
 	if o.TCP {
-		w.closed("no endpoint of cluster %s is healthy (UH, no_healthy_upstream)", quote(c.GetName()))
+		w.Closed("no endpoint of cluster %s is healthy (UH, no_healthy_upstream)", way.Quote(c.GetName()))
 	}
-	w.end(Outcome{Kind: Answered, Status: 503, Flag: "UH", Details: "no_healthy_upstream", GRPC: w.grpc(), Cluster: c.GetName()})
+	w.End(way.Outcome{Kind: way.Answered, Status: 503, Flag: "UH", Details: "no_healthy_upstream", GRPC: o.GRPC, Cluster: c.GetName()})
 }
 
 // healthy reports whether an endpoint takes requests in normal operation.
@@ -149,7 +169,7 @@ func healthy(e *endpointv3.LbEndpoint) bool {
 }
 
 // levels divides the load among priorities: a priority with too few healthy endpoints leaves a part of its load to the next one.
-func (w *walk) levels(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment) map[uint32]*level {
+func (w *forwarding) levels(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment) map[uint32]*level {
 	out := map[uint32]*level{}
 	most := uint32(0)
 	for _, l := range a.GetEndpoints() {
@@ -159,13 +179,13 @@ func (w *walk) levels(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment)
 		}
 		most = max(most, p)
 		for _, e := range l.GetLbEndpoints() {
-			w.spend(1)
+			w.Spend(1)
 			out[p].all++
 			if healthy(e) {
 				out[p].healthy++
 			}
 			if e.GetHealthStatus() == corev3.HealthStatus_DEGRADED {
-				w.doubt("degraded endpoints of cluster %s are used only if healthy ones do not suffice", quote(c.GetName()))
+				w.Doubt("degraded endpoints of cluster %s are used only if healthy ones do not suffice", way.Quote(c.GetName()))
 			}
 		}
 	}
@@ -217,7 +237,7 @@ func spreadPanic(levels map[uint32]*level, most uint32) {
 }
 
 // shares returns the share of each endpoint of a locality.
-func (w *walk) shares(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, l *endpointv3.LocalityLbEndpoints, at *level) []float64 {
+func (w *forwarding) shares(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, l *endpointv3.LocalityLbEndpoints, at *level) []float64 {
 	usable := func(e *endpointv3.LbEndpoint) bool { return at.panicked || healthy(e) }
 	weight := func(e *endpointv3.LbEndpoint) float64 {
 		if e.GetLoadBalancingWeight() == nil {
@@ -231,7 +251,7 @@ func (w *walk) shares(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment,
 		if other.GetPriority() != l.GetPriority() {
 			continue
 		}
-		w.spend(len(other.GetLbEndpoints()))
+		w.Spend(len(other.GetLbEndpoints()))
 		var sum, good, count float64
 		for _, e := range other.GetLbEndpoints() {
 			count++
@@ -287,7 +307,7 @@ func endpointAddress(e *endpointv3.LbEndpoint) string {
 	case a.GetPipe() != nil:
 		return a.GetPipe().GetPath()
 	case a.GetEnvoyInternalAddress() != nil:
-		return "internal listener " + quote(a.GetEnvoyInternalAddress().GetServerListenerName())
+		return "internal listener " + way.Quote(a.GetEnvoyInternalAddress().GetServerListenerName())
 	case e.GetEndpointName() != "":
 		return e.GetEndpointName()
 	}

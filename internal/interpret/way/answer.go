@@ -1,6 +1,4 @@
-package interpret
-
-import "net/netip"
+package way
 
 // Answer is what the proxy does with a request.
 type Answer struct {
@@ -79,9 +77,4 @@ type Endpoint struct {
 func (o Outcome) same(p Outcome) bool {
 	return o.Kind == p.Kind && o.Status == p.Status && o.Flag == p.Flag && o.Details == p.Details && o.Location == p.Location &&
 		o.Cluster == p.Cluster && o.Path == p.Path && o.Authority == p.Authority && o.Reason == p.Reason
-}
-
-// Network addresses of a connection after listener filters.
-type addresses struct {
-	destination, source netip.AddrPort
 }
