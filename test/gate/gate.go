@@ -27,18 +27,14 @@ type Gate struct {
 // New makes an open gate to an address of a server.
 func New(t testing.TB, to string) *Gate {
 	t.Helper()
-	g := &Gate{to: to, conns: map[net.Conn]struct{}{}}
+	g := &Gate{to: to, port: rig.FreePort(t), conns: map[net.Conn]struct{}{}}
 	g.Open(t)
 	t.Cleanup(g.Close)
 	return g
 }
 
-// Port is the gate's, of 127.0.0.1.
-func (g *Gate) Port() uint16 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.port
-}
+// Port is the gate's, of 127.0.0.1. While the gate is closed nobody else gets it.
+func (g *Gate) Port() uint16 { return g.port }
 
 // Connections is how many go through.
 func (g *Gate) Connections() int {
@@ -47,18 +43,16 @@ func (g *Gate) Connections() int {
 	return len(g.conns) / 2
 }
 
-// Open lets clients through. While the gate was closed, its port may have become the local end of another connection, even of one to the
-// port itself, by a client that tried again: such connections end soon.
+// Open lets clients through.
 func (g *Gate) Open(t testing.TB) {
 	t.Helper()
-	var l net.Listener
-	rig.Eventually(t, func() (err error) {
-		l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
-		return err
-	})
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
+	if err != nil {
+		t.Fatal(err)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.listen, g.port = l, uint16(l.Addr().(*net.TCPAddr).Port)
+	g.listen = l
 	g.wait.Go(func() { g.accept(l) })
 }
 
