@@ -60,7 +60,8 @@ type Pages struct {
 	// Keys returns the content of /debug/jwksz; nil: there is no such page.
 	Keys func() any
 
-	audit *rate.Limiter // of the log of refusals
+	audit      *rate.Limiter // of the log of refusals
+	interprets chan struct{} // holds a token while explainz answers
 }
 
 // debugPage is one page below /debug.
@@ -89,6 +90,10 @@ func (p *Pages) debug() []debugPage {
 		{
 			"livez", "whether an object's version, or a turn, is in force on all proxies, and on which it is not: " +
 				"?kind=&namespace=&name=&generation= or ?turn=, and &proxyID=", p.livez, false,
+		},
+		{
+			"explainz", "what a proxy does with a request, and why: ?proxyID=&method=&host=&port=&path=&header=NAME:VALUE&direction=",
+			p.explainz, false,
 		},
 		{
 			"historyz", "the last turns: cause, work, proxies, refusals: ?turn=&kind=&namespace=&name=&proxyID=&after=&most=",
@@ -132,6 +137,7 @@ func Open() []string { return []string{"/ready", "/healthz/ready"} }
 // request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
+	p.interprets = make(chan struct{}, 1)
 	debug := http.NewServeMux()
 	for _, d := range p.debug() {
 		serve := d.serve

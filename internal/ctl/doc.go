@@ -3,5 +3,5 @@
 //
 // Verbs that do more have folders: stored reads and writes objects in etcd, cluster reaches control planes in a Kubernetes cluster, install
 // puts one there (chart fills in what it installs, installing is its command line), kubeinject puts proxies into pods, workload writes the
-// folder that a machine needs to join, truth tells what objects do, what is in force and what happened. All print with output.
+// folder that a machine needs to join, truth explains objects, requests and turns. All print with output.
 package ctl

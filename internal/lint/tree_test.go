@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"resident":     {},
 	"disk":         {},
 	"web":          {"limit", "mesh"},
-	"admin":        {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
+	"admin":        {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret"},
 	"trial":        {"table", "mesh", "config", "source", "quota", "door", "compile"},
 	"analyze":      {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling", "kubeclient"},
 	"ctl": {

@@ -412,3 +412,60 @@ type LiveProxy struct {
 	Since   *time.Time `json:"since,omitempty"`
 	Detail  string     `json:"detail,omitempty"` // a refusal, in the proxy's words
 }
+
+// RequestExplanation is what a proxy does with a request, of /debug/explainz.
+type RequestExplanation struct {
+	ProxyID   string       `json:"proxy"`
+	Text      string       `json:"text"` // all of it, for people
+	Ways      []RequestWay `json:"ways"` // the most probable first
+	Truncated bool         `json:"truncated,omitempty"`
+}
+
+// RequestWay is one way that a request may take.
+type RequestWay struct {
+	Probability float64        `json:"probability"`
+	Conditions  []string       `json:"conditions,omitempty"` // that the control plane cannot know
+	Doubts      []string       `json:"doubts,omitempty"`     // why the proxy may do something else
+	Steps       []RequestStep  `json:"steps"`
+	Outcome     RequestOutcome `json:"outcome"`
+}
+
+// RequestStep is one decision, and the alternatives above it that did not match.
+type RequestStep struct {
+	Stage    string          `json:"stage"`
+	Resource string          `json:"resource,omitempty"`
+	Part     string          `json:"part,omitempty"`
+	Decision string          `json:"decision"`
+	Passed   []RequestPassed `json:"passed,omitempty"`
+	Objects  []string        `json:"objects,omitempty"` // that users wrote
+}
+
+// RequestPassed is an alternative that did not match.
+type RequestPassed struct {
+	Part   string `json:"part"`
+	Reason string `json:"reason"`
+}
+
+// RequestOutcome is the end of a way.
+type RequestOutcome struct {
+	Kind      string            `json:"kind"` // answered, forwarded, closed, unknown
+	Reason    string            `json:"reason,omitempty"`
+	Status    int               `json:"status,omitempty"`
+	Flag      string            `json:"responseFlag,omitempty"`
+	Details   string            `json:"responseCodeDetails,omitempty"`
+	Location  string            `json:"location,omitempty"`
+	Cluster   string            `json:"cluster,omitempty"`
+	TCP       bool              `json:"tcp,omitempty"`
+	Authority string            `json:"authority,omitempty"`
+	Path      string            `json:"path,omitempty"`
+	Endpoints []RequestEndpoint `json:"endpoints,omitempty"`
+}
+
+// RequestEndpoint is an endpoint that may be picked.
+type RequestEndpoint struct {
+	Address  string  `json:"address"`
+	Health   string  `json:"health,omitempty"`
+	Locality string  `json:"locality,omitempty"`
+	Priority uint32  `json:"priority,omitempty"`
+	Share    float64 `json:"share,omitempty"`
+}

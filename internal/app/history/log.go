@@ -18,7 +18,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Bounds of what is remembered.
+// Bounds of a Log.
 const (
 	mostTurns   = 1000 // turns
 	mostObjects = 16   // objects of a turn that are named

@@ -1,5 +1,5 @@
-// Package truth has pilotctl's verbs that tell what objects do (applies, explain), whether changes are in force (wait) and what happened
-// (history). They ask control planes through Session, and print the answers. It must not know how control planes are found and reached.
+// Package truth has pilotctl's verbs about objects (applies, explain), requests (explain), changes on their way (wait) and turns (history).
+// They ask control planes through Session, and print the answers. It must not know how control planes are found and reached.
 package truth
 
 import (

@@ -22,17 +22,30 @@ type explanation struct {
 	Problems []page.ProblemInfo `json:"problems"`
 }
 
-// explain tells whether an object is in force, for whom it makes a difference, and what is wrong with it.
+// explain is about an object (its state, the proxies that it makes a difference for, its problems), or about a request.
 func explain(s Session) *cobra.Command {
-	namespace := ""
+	namespace, request := "", &requesting{}
 	cmd := &cobra.Command{
-		Use:   "explain KIND/[NAMESPACE/]NAME",
-		Short: "What an object does: whether it is in force, for which proxies it makes a difference, what is wrong with it",
-		Long: "Shows in one answer what pilotctl wait, applies and problems tell of an object.\n\n" +
-			"  pilotctl explain virtualservice/shop/reviews\n\n" +
-			"It ends with 0 if the object is in force on all proxies and has no errors, with 1 if not, and with 2 if that cannot be said.",
-		Args: cobra.ExactArgs(1),
+		Use:   "explain {KIND/[NAMESPACE/]NAME | PROXY METHOD HOST[:PORT][/PATH]}",
+		Short: "Explain an object, or the way of a request through a proxy",
+		Long: "Of an object: shows in one answer what pilotctl wait, applies and problems tell of it.\n\n" +
+			"Of a request: follows it through the resources that the proxy holds: listener, filter chain, policies, virtual host, " +
+			"route (and those above that did not match, and why), cluster, endpoints. With --from it first shows the way from there.\n\n" +
+			"  pilotctl explain virtualservice/shop/reviews\n" +
+			"  pilotctl explain web-1.shop GET reviews:9080/health -H 'end-user: jason'\n" +
+			"  pilotctl explain reviews-1.shop GET reviews:9080/ --from web-1.shop\n\n" +
+			"It ends with 0 if the object is in force on all proxies and has no errors, or the request arrives; with 1 if not, and with " +
+			"2 if that cannot be said.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 && len(args) != 3 {
+				return errors.New("want an object as KIND/NAME, or a request as PROXY METHOD HOST[:PORT][/PATH]")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 3 {
+				return request.run(cmd, s, args)
+			}
 			k, err := objectCalled(args[0], namespace)
 			if err != nil {
 				return err
@@ -56,6 +69,7 @@ func explain(s Session) *cobra.Command {
 			return nil
 		},
 	}
+	request.bind(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of an object that names none")
 	return cmd
 }

@@ -31,7 +31,7 @@ func history(s Session) *cobra.Command {
 	l := &looking{}
 	cmd := &cobra.Command{
 		Use:   "history [TURN | KIND/[NAMESPACE/]NAME]",
-		Short: "What the last turns did: cause, work, proxies, acknowledgements, refusals",
+		Short: "Show the last turns: cause, work, proxies, acknowledgements, refusals",
 		Long: "Shows the last turns of a control plane that changed an object or something that proxies are sent: what caused each, " +
 			"how many rows it computed, how many resources it made different, how many proxies were sent these, how long until the " +
 			"first and the last of them acknowledged, and what was refused. A control plane remembers its last 1000.\n\n" +

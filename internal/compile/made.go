@@ -1,0 +1,34 @@
+package compile
+
+import (
+	"slices"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xdstype"
+)
+
+// MadeFrom returns the objects that users wrote and a proxy's resource was made from, with their places; none: the proxy sees no such
+// resource, or no object shapes it. It walks the recorded reads of the resource's row.
+func (g *Graph) MadeFrom(tx *table.Tx, proxy mesh.ProxyID, typ xdstype.Type, name string) (out []mesh.ObjectRef) {
+	attachment, _ := table.Lookup(tx, g.Out.Attachments, proxy)
+	for _, shelf := range slices.Backward(attachment[typ]) {
+		k := mesh.ResourceKey{Shelf: shelf, Name: name}
+		t, ok := g.Out.holder(tx, typ, k)
+		if !ok {
+			continue
+		}
+		for _, o := range table.Origins(tx, t, k, nil) {
+			key, is := o.Key.(config.Key)
+			if !is {
+				continue
+			}
+			if object := g.Object(tx, key); object != nil && !slices.Contains(out, object.Ref) {
+				out = append(out, object.Ref)
+			}
+		}
+		return out
+	}
+	return nil
+}
