@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"fairway/internal/xds/library"
@@ -117,4 +118,32 @@ func TestLags(t *testing.T) {
 	want(second, lag)
 	k.put(load("a", 1)) // the client asked for none
 	want(k.turn)
+}
+
+// BenchmarkLags asks one of many clients that have everything, of 5,000 clusters.
+func BenchmarkLags(b *testing.B) {
+	r := newRig(b, true)
+	all := make([]spec, 5000)
+	for i := range all {
+		all[i] = cluster("c"+strconv.Itoa(i), 1)
+	}
+	r.put(all...)
+	c := newClient(b, true)
+	c.start(xdstype.ClusterURL)
+	for len(c.out) > 0 {
+		if err := r.receive(c.out[0]); err != nil {
+			b.Fatal(err)
+		}
+		c.out = c.out[1:]
+		for resp := r.next(); resp != nil; resp = r.next() {
+			c.take(resp)
+		}
+	}
+	if lags := r.lags(r.turn); len(lags) > 0 {
+		b.Fatalf("the client lacks %+v", lags)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.lags(r.turn)
+	}
 }
