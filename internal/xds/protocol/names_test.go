@@ -81,7 +81,8 @@ func (s *session) attachSome() {
 // connect starts a stream. The client reports what it holds, or forgets it.
 func (s *session) connect() {
 	s.reconnect(s.delta)
-	s.m.limits.Bytes, s.m.limits.Window = 100+s.rng.IntN(600), 1+s.rng.IntN(4)
+	one := spec{Type: namesTypes[s.rng.IntN(len(namesTypes))], Name: "a", Version: 1}
+	s.m.limits.Bytes, s.m.limits.Window = (1+s.rng.IntN(5))*one.Resource().Size()-s.rng.IntN(2), 1+s.rng.IntN(4)
 	s.ledgers, s.nonces, s.more = map[string]*ledger{}, map[string]bool{}, map[string]*got{}
 	s.logf("connect: %d bytes, window %d", s.m.limits.Bytes, s.m.limits.Window)
 	for _, c := range s.clients {

@@ -31,6 +31,9 @@ func soundMachine(t testing.TB, m *Machine) {
 			if sl.Is(confirmed) && !sl.Is(has) {
 				t.Errorf("%s %s is confirmed, though the client does not hold it", xdstype.Short(s.typ), sl.Name)
 			}
+			if sl.Is(toldAbsent) && (sl.Is(has) || m.delta && !sl.Is(named)) {
+				t.Errorf("%s %s is known to the client as absent, and is held or not asked for", xdstype.Short(s.typ), sl.Name)
+			}
 			delete(waiting, sl.Name)
 		}
 		for name := range waiting {
