@@ -94,7 +94,8 @@ func TestAuditOfShelves(t *testing.T) {
 	for _, r := range out.Rows {
 		rows[r] = true
 	}
-	if !rows[RowKey{xdstype.SecretURL, "low", "s"}] || !rows[RowKey{xdstype.ClusterURL, "high", "b"}] || len(rows) != 4 || len(out.Rows) != 4 {
+	if len(rows) != 4 || len(out.Rows) != 4 || !rows[RowKey{xdstype.SecretURL, "low", "s"}] ||
+		!rows[RowKey{xdstype.ClusterURL, "high", "b"}] {
 		t.Errorf("to be published again: %v", out.Rows)
 	}
 }

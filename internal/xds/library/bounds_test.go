@@ -11,8 +11,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestTombstonesByShelfSize: a watched shelf keeps as many tombstones as a quarter of its rows, the youngest ones, and at least minTombstones;
-// a cursor older than those that are dropped has to compare everything. A shelf without a watcher keeps none.
+// TestTombstonesByShelfSize: a watched shelf keeps as many tombstones as a quarter of its rows, the youngest ones, and at least
+// minTombstones. A cursor older than the dropped ones has to compare everything. A shelf without a watcher keeps none.
 func TestTombstonesByShelfSize(t *testing.T) {
 	for _, live := range []int{0, 4 * minTombstones, 8 * minTombstones} {
 		lib, w := watched(t)
@@ -36,7 +36,8 @@ func TestTombstonesByShelfSize(t *testing.T) {
 		w.Read(func(v *View) {
 			for cursor, want := range map[uint64]int{2 + extra: keep, 1 + extra: -1, 2 + extra + uint64(keep): 0, 2: -1} {
 				n := 0
-				if known := v.Stack(xdstype.ClusterURL).Since(cursor, func(*Entry, uint64) { n++ }); known != (want >= 0) || known && n != want {
+				known := v.Stack(xdstype.ClusterURL).Since(cursor, func(*Entry, uint64) { n++ })
+				if known != (want >= 0) || known && n != want {
 					t.Errorf("%d live rows: %d changes since %d, known: %v; want %d", live, n, cursor, known, want)
 				}
 			}

@@ -71,8 +71,9 @@ func TestOptionsThatDiffer(t *testing.T) {
 		t.Error("the same options differ")
 	}
 	for name, change := range map[string]func(o *ResourceOptions){
-		"needs": func(o *ResourceOptions) { o.Needs = []string{"y", "x"} }, "fewer needs": func(o *ResourceOptions) { o.Needs = o.Needs[:1] },
-		"load": func(o *ResourceOptions) { o.Load = "" }, "message": func(o *ResourceOptions) { o.Message = "" },
+		"needs":       func(o *ResourceOptions) { o.Needs = []string{"y", "x"} },
+		"fewer needs": func(o *ResourceOptions) { o.Needs = o.Needs[:1] },
+		"load":        func(o *ResourceOptions) { o.Load = "" }, "message": func(o *ResourceOptions) { o.Message = "" },
 		"no form": func(o *ResourceOptions) { o.StateForm = nil }, "body": func(o *ResourceOptions) { o.StateForm.Body = []byte("c") },
 		"member type": func(o *ResourceOptions) { o.StateForm.MemberType = "u" },
 		"prefix":      func(o *ResourceOptions) { o.StateForm.MemberPrefix = "90/" },

@@ -276,7 +276,8 @@ func (p *libraryPlay) publish() {
 	var changes []Change
 	edited := map[shelfID]bool{}
 	for range p.rng.IntN(5) {
-		typ, key, name := modelTypes[p.rng.IntN(len(modelTypes))], modelKeys[p.rng.IntN(len(modelKeys))], modelNames[p.rng.IntN(len(modelNames))]
+		typ, key := modelTypes[p.rng.IntN(len(modelTypes))], modelKeys[p.rng.IntN(len(modelKeys))]
+		name := modelNames[p.rng.IntN(len(modelNames))]
 		c := put(key, typ, name, 1+p.rng.Uint64N(3))
 		switch p.rng.IntN(5) {
 		case 0:

@@ -54,7 +54,7 @@ func TestFramesHaveNoSlack(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 127, 128, 5000} {
 		r := NewResource(xdstype.ClusterURL, "name", 1, make([]byte, n), ResourceOptions{})
 		if cap(r.delta) != len(r.delta) || r.Size() != len(r.AppendDelta(nil).Materialize()) || r.Size() != len(r.delta)+n {
-			t.Errorf("%d bytes in %d, of a frame of %d; the size is %d", len(r.delta), cap(r.delta), len(r.AppendDelta(nil).Materialize()), r.Size())
+			t.Errorf("%d bytes in %d before a body of %d; the size is %d", len(r.delta), cap(r.delta), n, r.Size())
 		}
 	}
 }

@@ -104,7 +104,8 @@ func TestARefusedRemoval(t *testing.T) {
 	k.publish(secret("a", 2).On("low"), gone("low", xdstype.SecretURL, "b"))
 	k.expect("Secret a -b")
 	k.nack(xdstype.SecretURL, "no")
-	if held := k.m.ClientResources(xdstype.SecretURL); len(held) != 2 || held[1].Name != "b" || k.m.Status()[xdstype.SecretURL].Pending != 1 {
+	held := k.m.ClientResources(xdstype.SecretURL)
+	if len(held) != 2 || held[1].Name != "b" || k.m.Status()[xdstype.SecretURL].Pending != 1 {
 		t.Errorf("the client holds %v, and the status is %+v", held, k.m.Status())
 	}
 	k.expect("Secret -b")

@@ -367,7 +367,8 @@ func (s *session) size(l *ledger, v *library.View, g got) {
 	if of(g, len(g.names)) > s.m.limits.Bytes && len(g.names) > 1 {
 		s.t.Errorf("%d bytes are sent, the limit is %d", of(g, len(g.names)), s.m.limits.Bytes)
 	}
-	if before := s.more[g.typ]; !s.refusing && before != nil && len(g.names) > 0 && of(*before, len(before.names))+of(g, 1) <= s.m.limits.Bytes {
+	before := s.more[g.typ]
+	if !s.refusing && before != nil && len(g.names) > 0 && of(*before, len(before.names))+of(g, 1) <= s.m.limits.Bytes {
 		s.t.Errorf("%v could have gone with %v", g, *before)
 	}
 	s.more[g.typ] = &g
