@@ -108,7 +108,8 @@ func TestTurnsNameTheTablesWithSomethingToDo(t *testing.T) {
 	in := NewInput(s, "in", strings.Compare, same[int])
 	Index(in.Table, "index", strings.Compare, func(string, int) []string { return []string{"all"} })
 	Keys(in.Table, "keys", strings.Compare, func(string, int) []string { return []string{"all"} })
-	Derive(in.Table, "signs", strings.Compare, same[bool], func(_ *Reader, k string, v int, emit func(string, bool)) { emit(k, v < 0) })
+	Derive(in.Table, "signs", strings.Compare, same[bool],
+		func(_ *Reader, k string, v int, emit func(string, bool)) { emit(k, v < 0) })
 	in.Set("a", 1)
 	wantRows(t, s.Settle().Tables, TableTurn{"in", 0, 1}, TableTurn{"index", 0, 1}, TableTurn{"keys", 0, 1}, TableTurn{"signs", 1, 1})
 	in.Set("a", 2)
@@ -179,8 +180,8 @@ func TestBatchesLeaveNothing(t *testing.T) {
 		s.Settle()
 		d := out.core.source()
 		if len(d.batch)+len(d.Stale)+len(d.freed)+len(d.contestedCells)+len(j.met) > 0 || (j.met == nil) != (n > cells.SpareMap) {
-			t.Errorf("%d rows: left are %d results, %d stale, %d freed, %d contested, %d pairs", n, len(d.batch), len(d.Stale), len(d.freed),
-				len(d.contestedCells), len(j.met))
+			t.Errorf("%d rows: left are %d results, %d stale, %d freed, %d contested, %d pairs", n, len(d.batch), len(d.Stale),
+				len(d.freed), len(d.contestedCells), len(j.met))
 		}
 		if n > 3 && cap(d.batch)+cap(d.Stale) > 0 {
 			t.Errorf("%d rows: room for %d results and %d makers is kept", n, cap(d.batch), cap(d.Stale))
