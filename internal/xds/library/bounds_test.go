@@ -196,3 +196,22 @@ func TestAwait(t *testing.T) {
 		t.Error("turn 10 has come")
 	}
 }
+
+// TestFootprint counts the names that are held, those that only clients asked for among them.
+func TestFootprint(t *testing.T) {
+	lib, w := watched(t)
+	if f := lib.Footprint(); f.Names != 0 || f.Rows != 0 {
+		t.Errorf("of nothing: %+v", f)
+	}
+	lib.Publish(2, []Change{put("low", xdstype.ClusterURL, "a", 1), put("other", xdstype.ClusterURL, "80/b", 1)})
+	w.Read(func(v *View) {
+		asked := []*Entry{v.Enter("unknown"), v.Enter("a"), v.Enter("90/c")}
+		if f := lib.Footprint(); f.Names != 3+1+2 || f.Rows != 2*8 {
+			t.Errorf("the footprint is %+v", f)
+		}
+		runtime.KeepAlive(asked)
+	})
+	if e := lib.names.find("80/b"); e.String() != "80/b" || e.Owner().ID() == Unnumbered {
+		t.Errorf("%v belongs to %v", e, e.Owner())
+	}
+}
