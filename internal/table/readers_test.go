@@ -61,11 +61,16 @@ func TestNotesOfPanicsStop(t *testing.T) {
 	Union("union", strings.Compare, same[string], func(k, winner, loser string) any { return winner + " before " + loser },
 		Whole(in.Table), Whole(Derive(in.Table, "other", strings.Compare, same[string],
 			func(_ *Reader, k, v string, emit func(string, string)) { emit(k, v+"!") })))
+	Derive(in.Table, "contended", strings.Compare, same[string], func(r *Reader, k, v string, emit func(string, string)) {
+		r.Note("of " + k)
+		emit("x", v)
+		emit("y", v)
+	})
 	in.Set("a", "1")
 	in.Set("b", "2")
 	s.Settle()
 	want := notesOf(s)
-	if len(want) != 10 {
+	if len(want) != 14 {
 		t.Fatalf("%d notes: %q", len(want), want)
 	}
 	for most := range want {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -331,4 +332,141 @@ func TestAuditOfVirtualHosts(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	k.expect("VirtualHost 80/a")
+}
+
+// TestARefusedRemovalAlone: a removal that a client refuses for no other resource counts as done, or it would be sent for ever.
+func TestARefusedRemovalAlone(t *testing.T) {
+	k := newTalk(t, true)
+	k.put(secret("a", 1), secret("b", 1))
+	k.ask(xdstype.SecretURL, "a", "b")
+	k.expect("Secret a b")
+	k.ack(xdstype.SecretURL)
+	k.del(xdstype.SecretURL, "b")
+	k.expect("Secret -b")
+	k.nack(xdstype.SecretURL, "no")
+	k.expect()
+	if have := k.rejected(); have != nil || len(k.m.Refused()) > 0 || !k.m.Synced() {
+		t.Errorf("rejected %q, refused %v, in sync: %v", have, k.m.Refused(), k.m.Synced())
+	}
+	k.put(secret("b", 1))
+	k.expect("Secret b")
+}
+
+// TestAnAnswerAnswersEarlierResponses: an ACK of a response takes those before it too, and a NACK refuses its own alone.
+func TestAnAnswerAnswersEarlierResponses(t *testing.T) {
+	k := newTalk(t, true)
+	k.put(secret("a", 1), secret("b", 1))
+	k.ask(xdstype.SecretURL, "a", "b")
+	k.expect("Secret a b")
+	k.put(secret("a", 2))
+	k.expect("Secret a")
+	k.put(secret("b", 2))
+	k.expect("Secret b")
+	k.nack(xdstype.SecretURL, "no b")
+	k.expect()
+	var kinds []EventKind
+	for _, e := range k.events {
+		kinds = append(kinds, e.Kind)
+	}
+	if want := []EventKind{EventAck, EventAck, EventNack, EventReject}; !slices.Equal(kinds, want) {
+		t.Errorf("events are %+v", k.events)
+	}
+	held := k.m.ClientResources(xdstype.SecretURL)
+	if len(held) != 2 || !held[0].Same(secret("a", 2).Resource()) || !held[1].Same(secret("b", 1).Resource()) {
+		t.Errorf("the client holds %v", held)
+	}
+}
+
+// TestBoundsOfAStream: a stream ends if it subscribes to too many names, or to too many types that do not exist.
+func TestBoundsOfAStream(t *testing.T) {
+	for _, delta := range []bool{true, false} {
+		k := newTalk(t, delta)
+		k.m.limits.Names = 3
+		ask := func(typ string, names ...string) error {
+			return k.receive(&wire.Request{Delta: delta, Type: typ, Subscribe: names})
+		}
+		if err := ask(xdstype.SecretURL, "a", "b"); err != nil {
+			t.Error(err)
+		}
+		if err := ask(xdstype.EndpointURL, "a"); err != nil {
+			t.Errorf("three names, as many as may be: %v", err)
+		}
+		if err := ask(xdstype.ClusterURL); err != nil {
+			t.Error(err)
+		}
+		err := ask(xdstype.RouteURL, "r")
+		if err == nil || err.Error() != "the stream subscribes to 4 names, the limit is 3" {
+			t.Errorf("a fourth name: %v", err)
+		}
+		k = newTalk(t, delta)
+		for i := range maxUnknownTypes {
+			for range 3 {
+				if err := ask(fmt.Sprint("unknown/", i)); err != nil {
+					t.Fatalf("unknown type %d: %v", i, err)
+				}
+			}
+		}
+		if err := ask(xdstype.SecretURL, "a"); err != nil {
+			t.Error(err)
+		}
+		want := "the stream asks for more than 32 types that this server does not have"
+		if err := ask("unknown/more"); err == nil || err.Error() != want {
+			t.Errorf("one more unknown type: %v", err)
+		}
+	}
+}
+
+// TestWithheldTypes: a client gets nothing of a type that is withheld from it, whatever its shelves are.
+func TestWithheldTypes(t *testing.T) {
+	k := newTalk(t, true)
+	k.m.limits.Withhold = func(typ string) bool { return typ == xdstype.SecretURL }
+	k.put(secret("a", 1), load("a", 1))
+	k.ask(xdstype.SecretURL, "a")
+	k.ask(xdstype.EndpointURL, "a")
+	k.expect("ClusterLoadAssignment a", "Secret -a")
+	k.publish(secret("a", 2).On("high"), load("a", 2).On("high"))
+	k.attach("low", "high")
+	k.expect("ClusterLoadAssignment a")
+}
+
+// TestAResubscribedRouteTakesItsHosts: a client gives up a route configuration and asks for it again while it is on the way, and takes it
+// before the new one is sent. Its virtual hosts went with the subscription, and are sent again, once.
+func TestAResubscribedRouteTakesItsHosts(t *testing.T) {
+	runScenarios(t, true, []scenario{{
+		"asked for again while it is on the way",
+		subSequel,
+		"VHDS updates (if any) related to the newly added RouteConfigurations must arrive after RDS updates",
+		func(k *talk) {
+			k.put(vhdsRoute("80", 1), host("80/a", 1), host("90/a", 1))
+			k.ask(xdstype.RouteURL, "80")
+			k.ask(xdstype.VirtualHostURL)
+			k.expect("RouteConfiguration 80", "VirtualHost 80/a")
+			k.ack(xdstype.VirtualHostURL)
+			first := k.last[xdstype.RouteURL]
+			k.ask(xdstype.RouteURL, "-80")
+			k.ask(xdstype.RouteURL, "80")
+			k.answer(xdstype.RouteURL, "", first, nil)
+			k.expect("RouteConfiguration 80", "VirtualHost 80/a")
+			k.ack(xdstype.RouteURL)
+			k.ack(xdstype.VirtualHostURL)
+			k.expect()
+		},
+	}})
+}
+
+// TestStaleReports: what a reconnecting client reports and no longer wants, or what was never published, is not kept.
+func TestStaleReports(t *testing.T) {
+	k := newTalk(t, true)
+	k.put(secret("a", 1), secret("b", 1))
+	k.initial(xdstype.SecretURL, []string{"a", "none"}, secret("a", 1), secret("b", 1), secret("gone", 1))
+	k.expect("Secret -none")
+	if st := k.m.Status()[xdstype.SecretURL]; st.ClientResources != 1 || st.Pending != 0 {
+		t.Errorf("the status is %+v", st)
+	}
+	k.del(xdstype.SecretURL, "b")
+	k.expect()
+	k.initial(xdstype.ClusterURL, nil, cluster("gone", 1))
+	k.expect("Cluster")
+	k.ack(xdstype.ClusterURL)
+	k.expect("Cluster -gone")
 }
