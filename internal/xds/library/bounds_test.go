@@ -55,7 +55,11 @@ func TestTombstonesByShelfSize(t *testing.T) {
 func TestRowsThatComeAndGo(t *testing.T) {
 	lib, _ := watched(t)
 	s := lib.shelves[shelfID{xdstype.ClusterURL, "low"}]
-	lib.Publish(2, []Change{put("low", xdstype.ClusterURL, "first", 1)})
+	others := []Change{put("low", xdstype.ClusterURL, "first", 1)}
+	for i := range 200 {
+		others = append(others, put("low", xdstype.ClusterURL, fmt.Sprint("live", i), 1))
+	}
+	lib.Publish(2, others)
 	lib.Publish(3, []Change{remove("low", xdstype.ClusterURL, "first")})
 	longest, copies, last := 0, 0, 0
 	for i := range uint64(1000) {
