@@ -454,6 +454,32 @@ func TestAResubscribedRouteTakesItsHosts(t *testing.T) {
 	}})
 }
 
+// TestHostsOfARefusedRoute: a client refuses the first version of a route configuration, and so drops the virtual hosts behind it. They are
+// sent again behind the version that it takes.
+func TestHostsOfARefusedRoute(t *testing.T) {
+	runScenarios(t, true, []scenario{{
+		"sent again before it was refused",
+		subSequel,
+		"VHDS updates (if any) related to the newly added RouteConfigurations must arrive after RDS updates",
+		func(k *talk) {
+			k.put(vhdsRoute("80", 1), vhdsRoute("90", 1), host("80/a", 1), host("90/a", 1))
+			k.ask(xdstype.VirtualHostURL)
+			k.expect("VirtualHost 80/a 90/a")
+			k.ask(xdstype.RouteURL, "80", "90")
+			k.expect("RouteConfiguration 80 90", "VirtualHost 80/a 90/a")
+			first := k.last[xdstype.RouteURL]
+			k.ack(xdstype.VirtualHostURL)
+			k.put(vhdsRoute("80", 2))
+			k.expect("RouteConfiguration 80")
+			k.answer(xdstype.RouteURL, "no", first, nil)
+			k.expect("VirtualHost 80/a")
+			k.ack(xdstype.VirtualHostURL)
+			k.ack(xdstype.RouteURL)
+			k.expect("RouteConfiguration 90", "VirtualHost 90/a")
+		},
+	}})
+}
+
 // TestStaleReports: what a reconnecting client reports and no longer wants, or what was never published, is not kept.
 func TestStaleReports(t *testing.T) {
 	k := newTalk(t, true)
