@@ -491,8 +491,11 @@ func TestStaleReports(t *testing.T) {
 	}
 	k.del(xdstype.SecretURL, "b")
 	k.expect()
+	k.put(listener("l", 1, ""))
 	k.initial(xdstype.ClusterURL, nil, cluster("gone", 1))
 	k.expect("Cluster")
+	k.initial(xdstype.ListenerURL, nil)
+	k.expect("Listener l")
 	k.ack(xdstype.ClusterURL)
-	k.expect("Cluster -gone")
+	k.expect("Cluster -gone") // the listener that is on the way is newer, and does not need it
 }
