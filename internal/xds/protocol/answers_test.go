@@ -491,6 +491,7 @@ func TestStaleReports(t *testing.T) {
 	}
 	k.del(xdstype.SecretURL, "b")
 	k.expect()
+	k = newTalk(t, true)
 	k.put(listener("l", 1, ""))
 	k.initial(xdstype.ClusterURL, nil, cluster("gone", 1))
 	k.expect("Cluster")
