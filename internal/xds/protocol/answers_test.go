@@ -226,6 +226,8 @@ func TestOtherShelvesOfMembers(t *testing.T) {
 		k.ack(xdstype.RouteURL, "80")
 		k.attachEach(xdstype.ListenerURL, "low", "high")
 		k.expect()
+		k.put(host("of no route configuration", 1))
+		k.expect()
 		if sub := k.m.subs[xdstype.RouteURL]; sub.queue != nil {
 			t.Errorf("names wait: %v", sub.queue)
 		}
