@@ -84,3 +84,48 @@ func TestRecheckKnowsWhatIsNoDifference(t *testing.T) {
 		t.Fatalf("%v", found)
 	}
 }
+
+// A row whose reads, notes or rows differ is found, and the report says in what; before the first turn there is nothing to find.
+func TestRecheckSaysWhatDiffers(t *testing.T) {
+	reads, note, rows := "x", "one", []string{"a", "b"}
+	s := New(Options{})
+	in, facts := newStrs(s, "in"), newStrs(s, "facts")
+	Derive(in.Table, "out", strings.Compare, same[string], func(r *Reader, _, v string, emit func(string, string)) {
+		Get(r, facts.Table, reads)
+		r.Note(note)
+		for _, k := range rows {
+			emit(k, v)
+			emit(k, "again")
+		}
+		if note == "panic" {
+			panic(note)
+		}
+	})
+	in.Set("r", "1")
+	if found := s.Recheck(100); found != nil {
+		t.Errorf("before the first turn: %v", found)
+	}
+	s.Settle()
+	for _, c := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { reads = "y" }, "out from r: has 2 reads recorded, and comes out as others, 2"},
+		{func() { note = "two" }, "out from r: has [one "},
+		{func() { rows = []string{"a"} }, "out from r: has b 1, and comes out as no such row"},
+		{func() { rows = []string{"a", "c"} }, "out from r: has no row c, and comes out as 1"},
+		{func() { note = "panic" }, ""},
+	} {
+		c.change()
+		found := s.Recheck(100)
+		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.HasPrefix(found[0].String(), c.want)) {
+			t.Errorf("found %v, want %s", found, c.want)
+		}
+		if turn := s.Settle(); turn.Doubted != len(found) || turn.Recomputed != len(found) {
+			t.Errorf("the turn that mends: %+v", turn)
+		}
+		if again := s.Recheck(100); c.want != "" && len(again) > 0 {
+			t.Errorf("once mended: %v", again)
+		}
+	}
+}

@@ -74,6 +74,7 @@ func TestCatalogComesBack(t *testing.T) {
 func TestOwner(t *testing.T) {
 	for name, want := range map[string]string{
 		"80/a": "80", "80": "", "/a": "", "a/b/c": "a/b", strings.Repeat("/x", maxSlashes+1): "", strings.Repeat("x/", 1<<20): "",
+		"a" + strings.Repeat("/x", maxSlashes): "a" + strings.Repeat("/x", maxSlashes-1),
 	} {
 		if got := owner(name); got != want {
 			t.Errorf("owner of %.20q is %.20q, not %q", name, got, want)

@@ -58,3 +58,30 @@ func TestContentsAreHeldOnce(t *testing.T) {
 		t.Errorf("%d contents are kept that no row has", len(l.contents))
 	}
 }
+
+// TestOptionsThatDiffer: resources that differ in any of their options are not one.
+func TestOptionsThatDiffer(t *testing.T) {
+	base := func() ResourceOptions {
+		return ResourceOptions{
+			Needs: []string{"x", "y"}, Load: "l", Message: "m",
+			StateForm: &Part{Body: []byte("b"), MemberType: "t", MemberPrefix: "80/", Field: 2},
+		}
+	}
+	if !base().equal(base()) || !(ResourceOptions{}).equal(ResourceOptions{}) {
+		t.Error("the same options differ")
+	}
+	for name, change := range map[string]func(o *ResourceOptions){
+		"needs":       func(o *ResourceOptions) { o.Needs = []string{"y", "x"} },
+		"fewer needs": func(o *ResourceOptions) { o.Needs = o.Needs[:1] },
+		"load":        func(o *ResourceOptions) { o.Load = "" }, "message": func(o *ResourceOptions) { o.Message = "" },
+		"no form": func(o *ResourceOptions) { o.StateForm = nil }, "body": func(o *ResourceOptions) { o.StateForm.Body = []byte("c") },
+		"member type": func(o *ResourceOptions) { o.StateForm.MemberType = "u" },
+		"prefix":      func(o *ResourceOptions) { o.StateForm.MemberPrefix = "90/" },
+		"field":       func(o *ResourceOptions) { o.StateForm.Field = 3 },
+	} {
+		other := base()
+		if change(&other); base().equal(other) || other.equal(base()) {
+			t.Errorf("options with another %s are the same", name)
+		}
+	}
+}

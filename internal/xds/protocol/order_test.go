@@ -325,6 +325,7 @@ func TestDeltaNack(t *testing.T) {
 			if !k.m.Synced() {
 				k.t.Error("not at rest")
 			}
+			soundMachine(k.t, k.m)
 		}},
 	})
 }
