@@ -290,7 +290,7 @@ func (s *session) toServer(c *anyClient) {
 	}
 	var have []Event
 	for _, e := range s.m.Events() {
-		e.Turn = 0
+		e.Turn, e.Turns = 0, nil // TestHistory in internal/admin has them
 		if !s.delta && e.Kind == EventAck && xdstype.Full(c.typ) {
 			e.Resources = len(s.ledgers[c.typ].last.names) // a state counts what changed alone
 			continue

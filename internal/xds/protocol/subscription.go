@@ -299,7 +299,7 @@ func (m *Machine) dropUnmarked(s *sub, star bool) {
 			continue
 		}
 		m.unname(s)
-		if star {
+		if _, refused := s.quarantined[sl.Name]; star && (refused || sl.Is(has|uncertain|queued)) {
 			sl.Flags &^= named
 			s.slots.Set(sl.Name, sl)
 		} else {
