@@ -168,6 +168,9 @@ func (m *Machine) decide(v *library.View, s *sub, w want) (verdict, pick) {
 	}
 	r := s.stack.Resolve(w.name)
 	if r == nil || m.ownerless(s, w.name, sl) {
+		if r == nil {
+			delete(s.quarantined, w.name) // nothing is refused any more
+		}
 		return m.decideAbsent(s, sl, w)
 	}
 	p := pick{want: w, res: r, version: r.Version(), forced: sl.Is(force)}
