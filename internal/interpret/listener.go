@@ -146,10 +146,7 @@ func (w *walk) redirector() *listenerv3.Listener {
 		if l.GetTrafficDirection() != wanted || !bound(l) {
 			continue
 		}
-		restores := l.GetUseOriginalDst().GetValue() || slices.ContainsFunc(l.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool {
-			return f.GetName() == "envoy.filters.listener.original_dst"
-		})
-		if restores {
+		if l.GetUseOriginalDst().GetValue() || hasFilter(l, "envoy.filters.listener.original_dst") {
 			return l
 		}
 	}

@@ -157,7 +157,8 @@ func (w *walk) pickHost() {
 		return
 	}
 	h.host = list[best]
-	s := w.Step("virtual host", w.Resource, way.Quote(h.host.GetName()), "domain %s matches host %s best", way.Quote(domain), way.Quote(host))
+	part := way.Quote(h.host.GetName())
+	s := w.Step("virtual host", w.Resource, part, "domain %s matches host %s best", way.Quote(domain), way.Quote(host))
 	s.Objects = way.Objects(h.host.GetMetadata())
 }
 

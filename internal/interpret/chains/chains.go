@@ -105,7 +105,9 @@ func (w *picker) criteria() []criterion {
 	return []criterion{
 		{"destination port", func(m *listenerv3.FilterChainMatch) int {
 			return oneOf(m.GetDestinationPort() == nil, m.GetDestinationPort().GetValue() == uint32(w.Destination.Port()))
-		}, func(m *listenerv3.FilterChainMatch) string { return fmt.Sprint(m.GetDestinationPort().GetValue()) }, fmt.Sprint(w.Destination.Port())},
+		}, func(m *listenerv3.FilterChainMatch) string {
+			return fmt.Sprint(m.GetDestinationPort().GetValue())
+		}, fmt.Sprint(w.Destination.Port())},
 		w.ranges("destination address", w.Destination.Addr(), (*listenerv3.FilterChainMatch).GetPrefixRanges),
 		{"server name", func(m *listenerv3.FilterChainMatch) int { return serverNameRank(m.GetServerNames(), w.ServerName) },
 			func(m *listenerv3.FilterChainMatch) string { return text(m.GetServerNames()) }, way.Quote(w.ServerName)},

@@ -140,7 +140,9 @@ func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 		shares := w.shares(c, a, l, levels[p])
 		for i, e := range l.GetLbEndpoints() {
 			counted++
-			one := way.Endpoint{Address: endpointAddress(e), Health: e.GetHealthStatus().String(), Locality: localityOf(l.GetLocality()), Priority: p}
+			one := way.Endpoint{
+				Address: endpointAddress(e), Health: e.GetHealthStatus().String(), Locality: localityOf(l.GetLocality()), Priority: p,
+			}
 			if one.Share = shares[i]; one.Share <= 0 {
 				unpicked++
 				continue
@@ -237,7 +239,9 @@ func spreadPanic(levels map[uint32]*level, most uint32) {
 }
 
 // shares returns the share of each endpoint of a locality.
-func (w *forwarding) shares(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, l *endpointv3.LocalityLbEndpoints, at *level) []float64 {
+func (w *forwarding) shares(
+	c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, l *endpointv3.LocalityLbEndpoints, at *level,
+) []float64 {
 	usable := func(e *endpointv3.LbEndpoint) bool { return at.panicked || healthy(e) }
 	weight := func(e *endpointv3.LbEndpoint) float64 {
 		if e.GetLoadBalancingWeight() == nil {
