@@ -71,6 +71,7 @@ func (w *walk) pickWeighted(m *routev3.WeightedCluster) {
 // act does what the chosen route says.
 func (w *walk) act() {
 	h := w.http
+	w.Resource = h.resource
 	if h.route == nil {
 		w.answer(404, "NR", "route_not_found")
 	}

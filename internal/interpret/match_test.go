@@ -63,7 +63,7 @@ func configWith(t testing.TB, routes string, filters ...filter) interpret.Config
 		Routes:    map[string]*routev3.RouteConfiguration{"r": parse(t, routes, &routev3.RouteConfiguration{})},
 		Clusters: map[string]*clusterv3.Cluster{
 			"a": parse(t, `name: "a" type: EDS eds_cluster_config {service_name: "a-endpoints" eds_config {ads {}}}`, &clusterv3.Cluster{}),
-			"b": parse(t, `name: "b" type: EDS eds_cluster_config {eds_config {ads {}}}`, &clusterv3.Cluster{}),
+			"b": parse(t, `name: "b" type: EDS eds_cluster_config {eds_config {ads {}}} common_lb_config {healthy_panic_threshold {}}`, &clusterv3.Cluster{}),
 		},
 		LoadAssignments: map[string]*endpointv3.ClusterLoadAssignment{
 			"a-endpoints": parse(t, `cluster_name: "a-endpoints" endpoints {

@@ -15,8 +15,10 @@ import (
 
 // http is the state of a request in an HTTP connection manager.
 type http struct {
-	hcm *hcmv3.HttpConnectionManager
-	at  string
+	hcm      *hcmv3.HttpConnectionManager
+	listener string // the resource of the connection manager
+	resource string // the resource of the routes
+	at       string
 
 	method, scheme, authority, path string
 	hasPath                         bool
@@ -34,7 +36,7 @@ type http struct {
 
 // requests follows the request through an HTTP connection manager.
 func (w *walk) requests(m *hcmv3.HttpConnectionManager, at string) {
-	h := &http{hcm: m, at: at, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path, headers: map[string][]string{}}
+	h := &http{hcm: m, at: at, listener: w.Resource, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path, headers: map[string][]string{}}
 	switch protocol := w.protocol(); {
 	case w.asked.TLS != nil && !w.terminated:
 		w.Closed("the client speaks TLS, and the filter chain expects plaintext HTTP")

@@ -55,6 +55,7 @@ func (w *walk) loadRoutes() {
 	default:
 		w.CannotSay("scoped routes are not interpreted")
 	}
+	h.resource = w.Resource
 	if h.routes.GetVhostHeader() != "" {
 		w.CannotSay("%s picks virtual hosts by a header (vhost_header), which is not interpreted", w.Resource)
 	}
@@ -72,6 +73,8 @@ func (w *walk) allHosts() []*routev3.VirtualHost {
 func (w *walk) pickRoute() {
 	h := w.http
 	h.host, h.route, h.cluster, h.weight, h.reroute = nil, nil, "", nil, false
+	w.Resource = h.resource
+	defer func() { w.Resource = h.listener }()
 	w.pickHost()
 	if h.host == nil {
 		return

@@ -66,10 +66,10 @@ func Pick(on *way.Walk, l *listenerv3.Listener, c Connection) (*listenerv3.Filte
 		chain, part = left[0].chain, left[0].part
 	}
 	if chain == nil {
-		w.Step("filter chain", l.GetName(), "", "none matches").Passed = passed
+		w.Step("filter chain", w.Resource, "", "none matches").Passed = passed
 		w.Closed("no filter chain matches (NR, filter_chain_not_found)")
 	}
-	s := w.Step("filter chain", l.GetName(), part, "it matches best")
+	s := w.Step("filter chain", w.Resource, part, "it matches best")
 	s.Passed, s.Objects = passed, way.Objects(chain.GetMetadata())
 	return chain, part
 }

@@ -151,7 +151,14 @@ func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 		}
 	}
 	if len(o.Endpoints) > 0 {
-		w.Step("endpoints", resource, "", "%d of %d endpoints may be picked, by %s", len(o.Endpoints), counted, o.Balancer)
+		what := fmt.Sprintf("%d of %d endpoints may be picked, by %s", len(o.Endpoints), counted, o.Balancer)
+		for _, l := range levels {
+			if l.panicked && l.load > 0 && l.healthy < l.all {
+				what += "; too few are healthy, so health is ignored (healthy_panic_threshold)"
+				break
+			}
+		}
+		w.Step("endpoints", resource, "", "%s", what)
 		w.End(o)
 	}
 	w.Step("endpoints", resource, "", "none of its %d endpoints may be picked", counted)
