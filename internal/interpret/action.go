@@ -203,8 +203,8 @@ func (w *walk) prefixRewrite(by string) (string, bool) {
 func (w *walk) regexRewrite(m *matcherv3.RegexMatchAndSubstitute, full string) (string, bool) {
 	path := withoutQuery(full)
 	pattern := m.GetPattern().GetRegex()
-	w.Spend(len(pattern) + len(path)*(1+len(m.GetSubstitution())))
-	re := w.Compile(pattern, false)
+	w.Spend(len(path) * (1 + len(m.GetSubstitution())))
+	re := w.Compile(pattern, false, path)
 	if !way.ASCII(path) || !way.ASCII(pattern) {
 		return "", false
 	}

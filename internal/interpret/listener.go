@@ -18,7 +18,7 @@ func (w *walk) connect() {
 	w.resolve()
 	l := w.findListener()
 	w.Resource = listenerName(l)
-	way.Validate(w.Resource, l)
+	w.Validate(w.Resource, l)
 	w.inspect(l)
 	chain, part := chains.Pick(w.Walk, l, chains.Connection{
 		Destination: w.destination, Source: w.source, TLS: w.asked.TLS != nil && w.tlsSeen, ServerName: w.name, Protocols: w.protocols,
@@ -169,7 +169,8 @@ func (w *walk) handOver(l *listenerv3.Listener) *listenerv3.Listener {
 	case !w.destination.Addr().IsValid() && to == nil && w.exactAt(w.destination.Port()):
 		w.CannotSay("the address that the client connects to is not known, and listeners of port %d go by it", w.destination.Port())
 	case to == nil:
-		w.Step("listener", listenerName(l), "use_original_dst", "no listener is at %s, so it keeps the connection", addressText(w.destination))
+		w.Step("listener", listenerName(l), "use_original_dst", "no listener is at %s: it keeps the connection",
+			addressText(w.destination))
 		return l
 	case to != l:
 		w.Step("listener", listenerName(to), "use_original_dst", "it takes over connections to %s", addressText(w.destination))

@@ -36,7 +36,10 @@ type http struct {
 
 // requests follows the request through an HTTP connection manager.
 func (w *walk) requests(m *hcmv3.HttpConnectionManager, at string) {
-	h := &http{hcm: m, at: at, listener: w.Resource, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path, headers: map[string][]string{}}
+	h := &http{
+		hcm: m, at: at, listener: w.Resource, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path,
+		headers: map[string][]string{},
+	}
 	switch protocol := w.protocol(); {
 	case w.asked.TLS != nil && !w.terminated:
 		w.Closed("the client speaks TLS, and the filter chain expects plaintext HTTP")
@@ -128,43 +131,61 @@ func (w *walk) normalizePath() {
 	w.Step("HTTP", w.Resource, h.at, "the path is normalized to %s", way.Quote(h.path))
 }
 
-// canonical removes dot segments. Envoy also changes escapes and unusual characters, which is not interpreted.
+// canonical decodes the escapes of letters, digits and "-._~", and removes dot segments. What Envoy does with characters that belong in no
+// URL is not interpreted.
 func (w *walk) canonical(path string) string {
-	if !strings.HasPrefix(path, "/") {
+	path, plain := decode(path)
+	if !plain || !strings.HasPrefix(path, "/") {
 		w.CannotSay("how Envoy normalizes the path %s is not interpreted", way.Quote(path))
 	}
 	var out []string
-	parts := strings.Split(strings.ReplaceAll(path, `\`, "/"), "/")[1:]
-	w.Spend(len(parts))
+	parts := strings.Split(path, "/")[1:]
+	w.Spend(len(path))
 	for i, p := range parts {
-		last := i == len(parts)-1
-		for j := 0; j < len(p); j++ {
-			if c := p[j]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>`{}%^|[]'", c) >= 0 && !plainEscape(p[j:]) {
-				w.CannotSay("how Envoy normalizes the path %s is not interpreted", way.Quote(path))
-			}
-		}
-		switch p {
-		case ".", "..":
-			if p == ".." && len(out) > 0 {
-				out = out[:len(out)-1]
-			}
-			if last {
-				out = append(out, "")
-			}
-		default:
+		if p != "." && p != ".." {
 			out = append(out, p)
+			continue
+		}
+		if p == ".." && len(out) > 0 {
+			out = out[:len(out)-1]
+		}
+		if i == len(parts)-1 {
+			out = append(out, "")
 		}
 	}
 	return "/" + strings.Join(out, "/")
 }
 
-// plainEscape reports whether a text begins with an escape that stays as it is: one of a character that has a meaning in URLs.
-func plainEscape(s string) bool {
-	if len(s) < 3 || s[0] != '%' {
-		return false
+// decode decodes the escapes of characters that need none; false: the path has characters that need one.
+func decode(path string) (string, bool) {
+	var out strings.Builder
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		switch {
+		case c == '\\':
+			c = '/'
+		case c == '%':
+			if i+2 >= len(path) {
+				return path, false
+			}
+			n, err := strconv.ParseUint(path[i+1:i+3], 16, 8)
+			if err != nil {
+				return path, false
+			}
+			if d := byte(n); alphanumeric(d) || strings.IndexByte("-._~", d) >= 0 {
+				c = d
+				i += 2
+			}
+		case !alphanumeric(c) && strings.IndexByte("/-._~!$&'()*+,;=:@", c) < 0:
+			return path, false
+		}
+		out.WriteByte(c)
 	}
-	n, err := strconv.ParseUint(s[1:3], 16, 8)
-	return err == nil && strings.IndexByte("/\\ ?#%&=+;:@$,", byte(n)) >= 0
+	return out.String(), true
+}
+
+func alphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // normalizeHost strips ports and dots from the authority, if the connection manager does.

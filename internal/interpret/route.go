@@ -51,7 +51,7 @@ func (w *walk) loadRoutes() {
 			w.CannotSay("route configuration %s is missing", way.Quote(name))
 		}
 		w.Resource = "route configuration " + way.Quote(name)
-		way.Validate(w.Resource, h.routes)
+		w.Validate(w.Resource, h.routes)
 	default:
 		w.CannotSay("scoped routes are not interpreted")
 	}
@@ -79,7 +79,7 @@ func (w *walk) pickRoute() {
 	if h.host == nil {
 		return
 	}
-	way.Validate(w.Resource+", virtual host "+way.Quote(h.host.GetName()), h.host)
+	w.Validate(w.Resource+", virtual host "+way.Quote(h.host.GetName()), h.host)
 	if h.host.GetMatcher() != nil {
 		w.CannotSay("virtual host %s picks routes by a matcher tree, which is not interpreted", way.Quote(h.host.GetName()))
 	}

@@ -23,6 +23,7 @@ func wordsOf(c interpret.Config) *words {
 	w := &words{
 		paths: []string{
 			"/", "/item/12", "/item/12/edit", "/item/x", "/list/abc/42", "/tree/oak/leaf", "/x.html", "/a/../admin", "/a//b", "/only%2Fone",
+			"/%61pi/v1", "/a%20b", "/a/./b", "/a/b/..", "/../admin", "/a%7eb", "/a%2e%2e/b", "/a;b", "/a=b", "/a'b", "/a%3cb", "/%2e%2e/x",
 		},
 		values:  []string{"ab", "aab", "b", "1", "10", "group=beta", "a=1; group=beta", "web"},
 		headers: []string{"x-other"},

@@ -159,7 +159,8 @@ func (w *world) sites(t testing.TB, trust *live.Trust, tokens []token) (out []si
 	for _, name := range []string{"one.example", "z.two.example", "three.example"} {
 		out = append(out, site{
 			name: "gateway TLS " + name, proxy: "gateway", to: w.Addr("entry", 8443), hosts: []string{"one.example", "x.two.example", name},
-			tls: &tls.Config{ServerName: name, InsecureSkipVerify: true}, shown: &interpret.TLS{ServerName: name, ALPN: []string{"http/1.1"}},
+			tls:    &tls.Config{ServerName: name, InsecureSkipVerify: true},
+			shown:  &interpret.TLS{ServerName: name, ALPN: []string{"http/1.1"}},
 			tokens: tokens,
 		})
 	}

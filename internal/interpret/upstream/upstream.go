@@ -38,7 +38,7 @@ func Forward(on *way.Walk, r Resources, destination netip.AddrPort, o way.Outcom
 		w.Step("cluster", w.Resource, "", "the proxy does not have it")
 		w.Closed("the proxy does not have cluster %s (NC, cluster_not_found)", way.Quote(name))
 	}
-	way.Validate(w.Resource, c)
+	w.Validate(w.Resource, c)
 	s := w.Step("cluster", w.Resource, "", "%s", describeCluster(c))
 	s.Objects = way.Objects(c.GetMetadata())
 	o.Balancer = c.GetLbPolicy().String()
@@ -127,7 +127,7 @@ func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 			w.Doubt("load assignment %s is missing, so the endpoints are not known", way.Quote(name))
 			w.End(o)
 		}
-		way.Validate(resource, a)
+		w.Validate(resource, a)
 	}
 	if c.GetLbSubsetConfig() != nil && len(c.GetLbSubsetConfig().GetSubsetSelectors()) > 0 {
 		w.Doubt("the cluster picks among subsets of its endpoints (lb_subset_config), which is not interpreted")

@@ -3,7 +3,6 @@ package way
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 )
 
@@ -18,7 +17,8 @@ type Walk struct {
 
 // Shared is the part of an interpretation that all its ways share.
 type Shared struct {
-	regexes map[string]*regexp.Regexp
+	regexes map[string]compiled
+	valid   map[string]bool // resources that were checked
 	work    int
 }
 
@@ -33,7 +33,7 @@ func Explore(follow func(*Walk)) (answer Answer, err error) {
 			panic(p)
 		}
 	}()
-	s, plan, ways := &Shared{regexes: map[string]*regexp.Regexp{}}, &plan{}, 0
+	s, plan, ways := &Shared{regexes: map[string]compiled{}, valid: map[string]bool{}}, &plan{}, 0
 	for {
 		w := &Walk{Shared: s, plan: plan, Way: Way{Probability: 1}}
 		w.run(follow)
