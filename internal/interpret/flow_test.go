@@ -366,7 +366,8 @@ func TestConnections(t *testing.T) {
 	l := parse(t, `name: "l" address {socket_address {address: "10.0.0.1" port_value: 80}} filter_chains {filters {name: "rbac"}}`, &listenerv3.Listener{})
 	rules := parse(t, `action: DENY policies {key: "p" value {permissions {any: true} principals {
 		direct_remote_ip {address_prefix: "10.9.0.1" prefix_len {value: 32}}}}}`, &rbacv3.RBAC{})
-	l.FilterChains[0].Filters[0].ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: anyOf(t, &networkrbacv3.RBAC{StatPrefix: "x", Rules: rules})}
+	rbac := anyOf(t, &networkrbacv3.RBAC{StatPrefix: "x", Rules: rules})
+	l.FilterChains[0].Filters[0].ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: rbac}
 	l = tcpTo(t, l)
 	weighted := parse(t, `stat_prefix: "x" weighted_clusters {clusters {name: "a" weight: 1} clusters {name: "c" weight: 3}}`, &tcpv3.TcpProxy{})
 	l.FilterChains[0].Filters[1].ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: anyOf(t, weighted)}

@@ -10,6 +10,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
+	"fairway/internal/interpret/paths"
 	"fairway/internal/interpret/way"
 )
 
@@ -131,61 +132,14 @@ func (w *walk) normalizePath() {
 	w.Step("HTTP", w.Resource, h.at, "the path is normalized to %s", way.Quote(h.path))
 }
 
-// canonical decodes the escapes of letters, digits and "-._~", and removes dot segments. What Envoy does with characters that belong in no
-// URL is not interpreted.
+// canonical normalizes a path as RFC 3986 says.
 func (w *walk) canonical(path string) string {
-	path, plain := decode(path)
-	if !plain || !strings.HasPrefix(path, "/") {
+	w.Spend(len(path))
+	out, known := paths.Canonical(path)
+	if !known {
 		w.CannotSay("how Envoy normalizes the path %s is not interpreted", way.Quote(path))
 	}
-	var out []string
-	parts := strings.Split(path, "/")[1:]
-	w.Spend(len(path))
-	for i, p := range parts {
-		if p != "." && p != ".." {
-			out = append(out, p)
-			continue
-		}
-		if p == ".." && len(out) > 0 {
-			out = out[:len(out)-1]
-		}
-		if i == len(parts)-1 {
-			out = append(out, "")
-		}
-	}
-	return "/" + strings.Join(out, "/")
-}
-
-// decode decodes the escapes of characters that need none; false: the path has characters that need one.
-func decode(path string) (string, bool) {
-	var out strings.Builder
-	for i := 0; i < len(path); i++ {
-		c := path[i]
-		switch {
-		case c == '\\':
-			c = '/'
-		case c == '%':
-			if i+2 >= len(path) {
-				return path, false
-			}
-			n, err := strconv.ParseUint(path[i+1:i+3], 16, 8)
-			if err != nil {
-				return path, false
-			}
-			if d := byte(n); alphanumeric(d) || strings.IndexByte("-._~", d) >= 0 {
-				c = d
-				i += 2
-			}
-		case !alphanumeric(c) && strings.IndexByte("/-._~!$&'()*+,;=:@", c) < 0:
-			return path, false
-		}
-		out.WriteByte(c)
-	}
-	return out.String(), true
-}
-
-func alphanumeric(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return out
 }
 
 // normalizeHost strips ports and dots from the authority, if the connection manager does.
@@ -193,10 +147,10 @@ func (w *walk) normalizeHost() {
 	h := w.http
 	before := h.authority
 	if h.hcm.GetStripTrailingHostDot() {
-		host, port := splitPort(h.authority)
+		host, port := paths.SplitPort(h.authority)
 		h.authority = strings.TrimSuffix(host, ".") + port
 	}
-	if host, port := splitPort(h.authority); port != "" && h.method != "CONNECT" {
+	if host, port := paths.SplitPort(h.authority); port != "" && h.method != "CONNECT" {
 		if h.hcm.GetStripAnyHostPort() || h.hcm.GetStripMatchingHostPort() && port == fmt.Sprintf(":%d", w.destination.Port()) {
 			h.authority = host
 		}
@@ -204,18 +158,6 @@ func (w *walk) normalizeHost() {
 	if h.authority != before {
 		w.Step("HTTP", w.Resource, h.at, "the host becomes %s", way.Quote(h.authority))
 	}
-}
-
-// splitPort splits a port off, with its colon.
-func splitPort(authority string) (host, port string) {
-	i := strings.LastIndexByte(authority, ':')
-	if i < 0 || strings.IndexByte(authority[i:], ']') >= 0 || strings.Count(authority, ":") > 1 && !strings.HasPrefix(authority, "[") {
-		return authority, ""
-	}
-	if _, err := strconv.ParseUint(authority[i+1:], 10, 32); err != nil {
-		return authority, ""
-	}
-	return authority[:i], authority[i:]
 }
 
 // forwarded finds out the client's address and the scheme.
@@ -307,11 +249,4 @@ func (w *walk) answer(status int, flag, details string) {
 		}
 	}
 	w.End(o)
-}
-
-func withoutQuery(path string) string {
-	if i := strings.IndexAny(path, "?#"); i >= 0 {
-		return path[:i]
-	}
-	return path
 }

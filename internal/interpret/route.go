@@ -8,6 +8,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
+	"fairway/internal/interpret/paths"
 	"fairway/internal/interpret/way"
 )
 
@@ -139,7 +140,7 @@ func (w *walk) pickHost() {
 	h := w.http
 	host := way.Lower(h.authority)
 	if h.routes.GetIgnorePortInHostMatching() {
-		host, _ = splitPort(host)
+		host, _ = paths.SplitPort(host)
 	}
 	best, rank, domain := -1, 0, ""
 	list := w.allHosts()
@@ -242,7 +243,7 @@ func (w *walk) matches(m *routev3.RouteMatch) (way.Tri, string) {
 
 // pathMatches evaluates the condition on the path, without the query.
 func (w *walk) pathMatches(m *routev3.RouteMatch) way.Tri {
-	path := withoutQuery(w.http.path)
+	path := paths.WithoutQuery(w.http.path)
 	if w.http.routes.GetIgnorePathParametersInPathMatching() {
 		path, _, _ = strings.Cut(path, ";")
 	}
