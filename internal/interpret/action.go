@@ -7,6 +7,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
+	"fairway/internal/interpret/paths"
 	"fairway/internal/interpret/way"
 )
 
@@ -71,6 +72,7 @@ func (w *walk) pickWeighted(m *routev3.WeightedCluster) {
 // act does what the chosen route says.
 func (w *walk) act() {
 	h := w.http
+	w.Resource = h.resource
 	if h.route == nil {
 		w.answer(404, "NR", "route_not_found")
 	}
@@ -179,7 +181,7 @@ func (w *walk) rewritten(a *routev3.RouteAction) (string, bool) {
 
 // prefixRewrite replaces the part of the path that the route matched: the prefix, or all of the path.
 func (w *walk) prefixRewrite(by string) (string, bool) {
-	path := withoutQuery(w.http.path)
+	path := paths.WithoutQuery(w.http.path)
 	rest := w.http.path[len(path):]
 	var matched int
 	switch p := w.http.route.GetMatch().GetPathSpecifier().(type) {
@@ -200,10 +202,10 @@ func (w *walk) prefixRewrite(by string) (string, bool) {
 
 // regexRewrite replaces all matches in the path; the query stays.
 func (w *walk) regexRewrite(m *matcherv3.RegexMatchAndSubstitute, full string) (string, bool) {
-	path := withoutQuery(full)
+	path := paths.WithoutQuery(full)
 	pattern := m.GetPattern().GetRegex()
-	w.Spend(len(pattern) + len(path)*(1+len(m.GetSubstitution())))
-	re := w.Compile(pattern, false)
+	w.Spend(len(path) * (1 + len(m.GetSubstitution())))
+	re := w.Compile(pattern, false, path)
 	if !way.ASCII(path) || !way.ASCII(pattern) {
 		return "", false
 	}
@@ -236,7 +238,7 @@ func (w *walk) redirect(m *routev3.RedirectAction) {
 	case *routev3.RedirectAction_SchemeRedirect:
 		scheme = r.SchemeRedirect
 	}
-	host, port := splitPort(h.authority)
+	host, port := paths.SplitPort(h.authority)
 	// The port stays unless it is the default of the scheme that changes.
 	if scheme != h.scheme && (port == ":80" && h.scheme == "http" || port == ":443" && h.scheme == "https") {
 		port = ""
@@ -246,7 +248,7 @@ func (w *walk) redirect(m *routev3.RedirectAction) {
 		port = ""
 	}
 	if m.GetPortRedirect() != 0 {
-		host, _ = splitPort(host)
+		host, _ = paths.SplitPort(host)
 		port = fmt.Sprintf(":%d", m.GetPortRedirect())
 	}
 	path, known := h.path, true
@@ -265,7 +267,7 @@ func (w *walk) redirect(m *routev3.RedirectAction) {
 		known = false
 	}
 	if _, whole := m.GetPathRewriteSpecifier().(*routev3.RedirectAction_PathRedirect); m.GetStripQuery() && !whole {
-		path = withoutQuery(path)
+		path = paths.WithoutQuery(path)
 	}
 	o := way.Outcome{
 		Kind: way.Answered, Details: "direct_response", GRPC: w.grpc(),

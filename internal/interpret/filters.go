@@ -36,7 +36,8 @@ var harmless = map[string]bool{
 func (w *walk) httpFilters() {
 	for i, f := range w.http.hcm.GetHttpFilters() {
 		w.Spend(1)
-		c := filterConfig{part: fmt.Sprintf("http_filters[%d] %s", i, way.Quote(f.GetName())), name: f.GetName(), config: f.GetTypedConfig()}
+		part := fmt.Sprintf("http_filters[%d] %s", i, way.Quote(f.GetName()))
+		c := filterConfig{part: part, name: f.GetName(), config: f.GetTypedConfig()}
 		disabled := f.GetDisabled()
 		if c.perRoute = w.perRoute(f.GetName()); c.perRoute != nil {
 			disabled = false

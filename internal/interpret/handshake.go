@@ -43,7 +43,7 @@ func (w *walk) handshake(chain *listenerv3.FilterChain, part string) {
 
 func (w *walk) doubtTrust(t *TLS) {
 	if t.Certificate {
-		w.Step("TLS", w.Resource, "", "the authority that the client's certificate must have is a secret; it is assumed to be the right one")
+		w.Step("TLS", w.Resource, "", "the accepted authority is a secret; the client's certificate is assumed to have it")
 	}
 }
 

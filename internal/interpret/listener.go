@@ -17,8 +17,8 @@ import (
 func (w *walk) connect() {
 	w.resolve()
 	l := w.findListener()
-	w.Resource = "listener " + way.Quote(l.GetName())
-	way.Validate(w.Resource, l)
+	w.Resource = listenerName(l)
+	w.Validate(w.Resource, l)
 	w.inspect(l)
 	chain, part := chains.Pick(w.Walk, l, chains.Connection{
 		Destination: w.destination, Source: w.source, TLS: w.asked.TLS != nil && w.tlsSeen, ServerName: w.name, Protocols: w.protocols,
@@ -106,18 +106,18 @@ func (w *walk) findListener() *listenerv3.Listener {
 		if l == nil {
 			w.CannotSay("listener %s is missing", way.Quote(w.asked.Listener))
 		}
-		w.Step("listener", w.asked.Listener, "", "it is the one that the request names")
+		w.Step("listener", listenerName(l), "", "it is the one that the request names")
 		return w.handOver(l)
 	}
 	to := w.destination
 	if w.asked.Direction != Direct && !to.Addr().IsLoopback() {
 		if l := w.redirector(); l != nil {
-			w.Step("listener", l.GetName(), "", "%s connections are redirected to it", w.asked.Direction)
+			w.Step("listener", listenerName(l), "", "%s connections are redirected to it", w.asked.Direction)
 			return w.handOver(l)
 		}
 	}
 	if l := w.listenerAt(to, true); l != nil {
-		w.Step("listener", l.GetName(), "", "it listens at %s", addressText(to))
+		w.Step("listener", listenerName(l), "", "it listens at %s", addressText(to))
 		return w.handOver(l)
 	}
 	w.CannotSay("no listener of the proxy takes %s connections to %s", w.asked.Direction, addressText(to))
@@ -146,15 +146,14 @@ func (w *walk) redirector() *listenerv3.Listener {
 		if l.GetTrafficDirection() != wanted || !bound(l) {
 			continue
 		}
-		restores := l.GetUseOriginalDst().GetValue() || slices.ContainsFunc(l.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool {
-			return f.GetName() == "envoy.filters.listener.original_dst"
-		})
-		if restores {
+		if l.GetUseOriginalDst().GetValue() || hasFilter(l, "envoy.filters.listener.original_dst") {
 			return l
 		}
 	}
 	return nil
 }
+
+func listenerName(l *listenerv3.Listener) string { return "listener " + way.Quote(l.GetName()) }
 
 func bound(l *listenerv3.Listener) bool {
 	return l.GetBindToPort() == nil || l.GetBindToPort().GetValue()
@@ -170,10 +169,11 @@ func (w *walk) handOver(l *listenerv3.Listener) *listenerv3.Listener {
 	case !w.destination.Addr().IsValid() && to == nil && w.exactAt(w.destination.Port()):
 		w.CannotSay("the address that the client connects to is not known, and listeners of port %d go by it", w.destination.Port())
 	case to == nil:
-		w.Step("listener", l.GetName(), "use_original_dst", "no listener is at %s, so it keeps the connection", addressText(w.destination))
+		w.Step("listener", listenerName(l), "use_original_dst", "no listener is at %s: it keeps the connection",
+			addressText(w.destination))
 		return l
 	case to != l:
-		w.Step("listener", to.GetName(), "use_original_dst", "it takes over connections to %s", addressText(w.destination))
+		w.Step("listener", listenerName(to), "use_original_dst", "it takes over connections to %s", addressText(w.destination))
 	}
 	return to
 }

@@ -12,6 +12,7 @@ import (
 	templatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
+	"fairway/internal/interpret/paths"
 	"fairway/internal/interpret/way"
 )
 
@@ -231,7 +232,7 @@ func (w *walk) urlPath(m *matcherv3.PathMatcher) way.Tri {
 	if w.http == nil || !w.http.hasPath {
 		return way.No
 	}
-	return w.Text(m.GetPath(), withoutQuery(w.http.path))
+	return w.Text(m.GetPath(), paths.WithoutQuery(w.http.path))
 }
 
 // uriTemplate matches a path template: * is one segment, ** is anything.
@@ -249,5 +250,5 @@ func (w *walk) uriTemplate(c *corev3.TypedExtensionConfig) way.Tri {
 	pattern := regexp.QuoteMeta(m.GetPathTemplate())
 	pattern = strings.ReplaceAll(pattern, `\*\*`, `[a-zA-Z0-9._~%!$&'()+,;:@=/-]*`)
 	pattern = strings.ReplaceAll(pattern, `\*`, `[a-zA-Z0-9._~%!$&'()+,;:@=-]+`)
-	return w.Regex(pattern, withoutQuery(w.http.path))
+	return w.Regex(pattern, paths.WithoutQuery(w.http.path))
 }

@@ -10,13 +10,16 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
+	"fairway/internal/interpret/paths"
 	"fairway/internal/interpret/way"
 )
 
 // http is the state of a request in an HTTP connection manager.
 type http struct {
-	hcm *hcmv3.HttpConnectionManager
-	at  string
+	hcm      *hcmv3.HttpConnectionManager
+	listener string // the resource of the connection manager
+	resource string // the resource of the routes
+	at       string
 
 	method, scheme, authority, path string
 	hasPath                         bool
@@ -34,7 +37,10 @@ type http struct {
 
 // requests follows the request through an HTTP connection manager.
 func (w *walk) requests(m *hcmv3.HttpConnectionManager, at string) {
-	h := &http{hcm: m, at: at, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path, headers: map[string][]string{}}
+	h := &http{
+		hcm: m, at: at, listener: w.Resource, method: w.asked.Method, authority: w.asked.Authority, path: w.asked.Path,
+		headers: map[string][]string{},
+	}
 	switch protocol := w.protocol(); {
 	case w.asked.TLS != nil && !w.terminated:
 		w.Closed("the client speaks TLS, and the filter chain expects plaintext HTTP")
@@ -126,43 +132,14 @@ func (w *walk) normalizePath() {
 	w.Step("HTTP", w.Resource, h.at, "the path is normalized to %s", way.Quote(h.path))
 }
 
-// canonical removes dot segments. Envoy also changes escapes and unusual characters, which is not interpreted.
+// canonical normalizes a path as RFC 3986 says.
 func (w *walk) canonical(path string) string {
-	if !strings.HasPrefix(path, "/") {
+	w.Spend(len(path))
+	out, known := paths.Canonical(path)
+	if !known {
 		w.CannotSay("how Envoy normalizes the path %s is not interpreted", way.Quote(path))
 	}
-	var out []string
-	parts := strings.Split(strings.ReplaceAll(path, `\`, "/"), "/")[1:]
-	w.Spend(len(parts))
-	for i, p := range parts {
-		last := i == len(parts)-1
-		for j := 0; j < len(p); j++ {
-			if c := p[j]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>`{}%^|[]'", c) >= 0 && !plainEscape(p[j:]) {
-				w.CannotSay("how Envoy normalizes the path %s is not interpreted", way.Quote(path))
-			}
-		}
-		switch p {
-		case ".", "..":
-			if p == ".." && len(out) > 0 {
-				out = out[:len(out)-1]
-			}
-			if last {
-				out = append(out, "")
-			}
-		default:
-			out = append(out, p)
-		}
-	}
-	return "/" + strings.Join(out, "/")
-}
-
-// plainEscape reports whether a text begins with an escape that stays as it is: one of a character that has a meaning in URLs.
-func plainEscape(s string) bool {
-	if len(s) < 3 || s[0] != '%' {
-		return false
-	}
-	n, err := strconv.ParseUint(s[1:3], 16, 8)
-	return err == nil && strings.IndexByte("/\\ ?#%&=+;:@$,", byte(n)) >= 0
+	return out
 }
 
 // normalizeHost strips ports and dots from the authority, if the connection manager does.
@@ -170,10 +147,10 @@ func (w *walk) normalizeHost() {
 	h := w.http
 	before := h.authority
 	if h.hcm.GetStripTrailingHostDot() {
-		host, port := splitPort(h.authority)
+		host, port := paths.SplitPort(h.authority)
 		h.authority = strings.TrimSuffix(host, ".") + port
 	}
-	if host, port := splitPort(h.authority); port != "" && h.method != "CONNECT" {
+	if host, port := paths.SplitPort(h.authority); port != "" && h.method != "CONNECT" {
 		if h.hcm.GetStripAnyHostPort() || h.hcm.GetStripMatchingHostPort() && port == fmt.Sprintf(":%d", w.destination.Port()) {
 			h.authority = host
 		}
@@ -181,18 +158,6 @@ func (w *walk) normalizeHost() {
 	if h.authority != before {
 		w.Step("HTTP", w.Resource, h.at, "the host becomes %s", way.Quote(h.authority))
 	}
-}
-
-// splitPort splits a port off, with its colon.
-func splitPort(authority string) (host, port string) {
-	i := strings.LastIndexByte(authority, ':')
-	if i < 0 || strings.IndexByte(authority[i:], ']') >= 0 || strings.Count(authority, ":") > 1 && !strings.HasPrefix(authority, "[") {
-		return authority, ""
-	}
-	if _, err := strconv.ParseUint(authority[i+1:], 10, 32); err != nil {
-		return authority, ""
-	}
-	return authority[:i], authority[i:]
 }
 
 // forwarded finds out the client's address and the scheme.
@@ -284,11 +249,4 @@ func (w *walk) answer(status int, flag, details string) {
 		}
 	}
 	w.End(o)
-}
-
-func withoutQuery(path string) string {
-	if i := strings.IndexAny(path, "?#"); i >= 0 {
-		return path[:i]
-	}
-	return path
 }

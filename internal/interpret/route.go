@@ -8,6 +8,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
+	"fairway/internal/interpret/paths"
 	"fairway/internal/interpret/way"
 )
 
@@ -51,10 +52,11 @@ func (w *walk) loadRoutes() {
 			w.CannotSay("route configuration %s is missing", way.Quote(name))
 		}
 		w.Resource = "route configuration " + way.Quote(name)
-		way.Validate(w.Resource, h.routes)
+		w.Validate(w.Resource, h.routes)
 	default:
 		w.CannotSay("scoped routes are not interpreted")
 	}
+	h.resource = w.Resource
 	if h.routes.GetVhostHeader() != "" {
 		w.CannotSay("%s picks virtual hosts by a header (vhost_header), which is not interpreted", w.Resource)
 	}
@@ -72,11 +74,13 @@ func (w *walk) allHosts() []*routev3.VirtualHost {
 func (w *walk) pickRoute() {
 	h := w.http
 	h.host, h.route, h.cluster, h.weight, h.reroute = nil, nil, "", nil, false
+	w.Resource = h.resource
+	defer func() { w.Resource = h.listener }()
 	w.pickHost()
 	if h.host == nil {
 		return
 	}
-	way.Validate(w.Resource+", virtual host "+way.Quote(h.host.GetName()), h.host)
+	w.Validate(w.Resource+", virtual host "+way.Quote(h.host.GetName()), h.host)
 	if h.host.GetMatcher() != nil {
 		w.CannotSay("virtual host %s picks routes by a matcher tree, which is not interpreted", way.Quote(h.host.GetName()))
 	}
@@ -136,7 +140,7 @@ func (w *walk) pickHost() {
 	h := w.http
 	host := way.Lower(h.authority)
 	if h.routes.GetIgnorePortInHostMatching() {
-		host, _ = splitPort(host)
+		host, _ = paths.SplitPort(host)
 	}
 	best, rank, domain := -1, 0, ""
 	list := w.allHosts()
@@ -157,7 +161,8 @@ func (w *walk) pickHost() {
 		return
 	}
 	h.host = list[best]
-	s := w.Step("virtual host", w.Resource, way.Quote(h.host.GetName()), "domain %s matches host %s best", way.Quote(domain), way.Quote(host))
+	part := way.Quote(h.host.GetName())
+	s := w.Step("virtual host", w.Resource, part, "domain %s matches host %s best", way.Quote(domain), way.Quote(host))
 	s.Objects = way.Objects(h.host.GetMetadata())
 }
 
@@ -238,7 +243,7 @@ func (w *walk) matches(m *routev3.RouteMatch) (way.Tri, string) {
 
 // pathMatches evaluates the condition on the path, without the query.
 func (w *walk) pathMatches(m *routev3.RouteMatch) way.Tri {
-	path := withoutQuery(w.http.path)
+	path := paths.WithoutQuery(w.http.path)
 	if w.http.routes.GetIgnorePathParametersInPathMatching() {
 		path, _, _ = strings.Cut(path, ";")
 	}

@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	"lint":    {},
 
 	// What an Envoy does with a request: from its messages alone.
-	"interpret": {"mesh/regex", "printable"},
+	"interpret":  {"mesh/regex", "printable"},
 	"kubeclient": {},
 	// Resources to be sent, the state of one stream, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},

@@ -21,7 +21,10 @@ type words struct {
 // wordsOf collects the texts of matchers, and a few that match expressions.
 func wordsOf(c interpret.Config) *words {
 	w := &words{
-		paths:   []string{"/", "/item/12", "/item/12/edit", "/item/x", "/list/abc/42", "/tree/oak/leaf", "/x.html", "/a/../admin", "/a//b", "/only%2Fone"},
+		paths: []string{
+			"/", "/item/12", "/item/12/edit", "/item/x", "/list/abc/42", "/tree/oak/leaf", "/x.html", "/a/../admin", "/a//b", "/only%2Fone",
+			"/%61pi/v1", "/a%20b", "/a/./b", "/a/b/..", "/../admin", "/a%7eb", "/a%2e%2e/b", "/a;b", "/a=b", "/a'b", "/a%3cb", "/%2e%2e/x",
+		},
 		values:  []string{"ab", "aab", "b", "1", "10", "group=beta", "a=1; group=beta", "web"},
 		headers: []string{"x-other"},
 	}
@@ -49,7 +52,8 @@ func (w *words) collect(m protoreflect.Message) {
 	case *routev3.VirtualHost:
 		for _, d := range m.GetDomains() {
 			d = strings.Replace(d, "*", "any", 1)
-			if _, err := netip.ParseAddr(d); err != nil && !strings.Contains(d, "127.") && !strings.HasPrefix(d, "tcp.test") { // its servers speak no HTTP
+			if _, err := netip.ParseAddr(d); err != nil && !strings.Contains(d, "127.") &&
+				!strings.HasPrefix(d, "tcp.test") { // its servers speak no HTTP
 				w.hosts = append(w.hosts, d)
 			}
 		}
@@ -138,7 +142,8 @@ func (d draw) request(hosts []string) interpret.Request {
 	}
 	r.Path = d.nearly(d.of(d.words.paths), d.of([]string{"/", "/more", "?q=1", ".html", "x"}))
 	if len(d.words.params) > 0 && d.IntN(3) == 0 && !strings.Contains(r.Path, "?") {
-		r.Path += "?" + d.of(d.words.params) + "=" + d.of([]string{"1", "12", "x", ""}) + "&" + d.of(d.words.params) + "=" + d.of([]string{"1", "20"})
+		r.Path += "?" + d.of(d.words.params) +
+			"=" + d.of([]string{"1", "12", "x", ""}) + "&" + d.of(d.words.params) + "=" + d.of([]string{"1", "20"})
 	}
 	for range d.IntN(3) {
 		if name := d.of(d.words.headers); name != "authorization" && !strings.HasPrefix(name, "x-envoy") {

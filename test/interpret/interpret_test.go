@@ -141,21 +141,26 @@ func (w *world) sites(t testing.TB, trust *live.Trust, tokens []token) (out []si
 		out = append(out, site{name: host, proxy: "client", to: client, hosts: []string{host}, entry: interpret.Outbound})
 	}
 	out = append(out,
-		site{name: "wildcards", proxy: "client", to: client, hosts: []string{"a.wild.test", "deep.wild.test", "very.deep.wild.test", "wild.test"}},
+		site{name: "wildcards", proxy: "client", to: client,
+			hosts: []string{"a.wild.test", "deep.wild.test", "very.deep.wild.test", "wild.test"}},
 		site{name: "gateway", proxy: "gateway", to: w.Addr("entry", 8000), tokens: tokens,
-			hosts: []string{"one.example", "one.example", "secure.example", "x.two.example", "y.two.example", "two.example", "three.example"}},
+			hosts: []string{"one.example", "one.example", "secure.example", "x.two.example", "y.two.example",
+				"two.example", "three.example"}},
 		site{name: "tcp", proxy: "gateway", to: w.Addr("entry", 9310), tcp: true},
-		site{name: "guarded", proxy: "guarded", to: w.Addr("guarded", 8080), hosts: []string{"shop.test", "a.shop.test"}, entry: interpret.Inbound},
+		site{name: "guarded", proxy: "guarded", to: w.Addr("guarded", 8080),
+			hosts: []string{"shop.test", "a.shop.test"}, entry: interpret.Inbound},
 		site{name: "guarded from foe", proxy: "guarded", to: w.Addr("guarded", 8080), hosts: []string{"shop.test"}, from: w.IP("foe")},
 		site{name: "guarded tcp", proxy: "guarded", to: w.Addr("guarded", 9000), tcp: true},
 		site{name: "guarded tcp from foe", proxy: "guarded", to: w.Addr("guarded", 9000), tcp: true, from: w.IP("foe")},
 		site{name: "tokens", proxy: "tokens", to: w.Addr("tokens", 8080), hosts: []string{"shop.test"}, tokens: tokens},
-		site{name: "mutual plaintext", proxy: "mutual", to: w.Addr("mutual", 8080), hosts: []string{"shop.test"}, entry: interpret.Inbound},
+		site{name: "mutual plaintext", proxy: "mutual", to: w.Addr("mutual", 8080),
+			hosts: []string{"shop.test"}, entry: interpret.Inbound},
 	)
 	for _, name := range []string{"one.example", "z.two.example", "three.example"} {
 		out = append(out, site{
 			name: "gateway TLS " + name, proxy: "gateway", to: w.Addr("entry", 8443), hosts: []string{"one.example", "x.two.example", name},
-			tls: &tls.Config{ServerName: name, InsecureSkipVerify: true}, shown: &interpret.TLS{ServerName: name, ALPN: []string{"http/1.1"}},
+			tls:    &tls.Config{ServerName: name, InsecureSkipVerify: true},
+			shown:  &interpret.TLS{ServerName: name, ALPN: []string{"http/1.1"}},
 			tokens: tokens,
 		})
 	}
@@ -337,7 +342,8 @@ func (w *world) fits(o interpret.Outcome, got seen) bool {
 		if o.TCP {
 			server = got.greeting
 		}
-		if got.failed != nil || !slices.ContainsFunc(o.Endpoints, func(e interpret.Endpoint) bool { return w.servers[e.Address] == server }) {
+		if got.failed != nil ||
+			!slices.ContainsFunc(o.Endpoints, func(e interpret.Endpoint) bool { return w.servers[e.Address] == server }) {
 			return false
 		}
 		echo := got.reply.Echo

@@ -66,10 +66,10 @@ func Pick(on *way.Walk, l *listenerv3.Listener, c Connection) (*listenerv3.Filte
 		chain, part = left[0].chain, left[0].part
 	}
 	if chain == nil {
-		w.Step("filter chain", l.GetName(), "", "none matches").Passed = passed
+		w.Step("filter chain", w.Resource, "", "none matches").Passed = passed
 		w.Closed("no filter chain matches (NR, filter_chain_not_found)")
 	}
-	s := w.Step("filter chain", l.GetName(), part, "it matches best")
+	s := w.Step("filter chain", w.Resource, part, "it matches best")
 	s.Passed, s.Objects = passed, way.Objects(chain.GetMetadata())
 	return chain, part
 }
@@ -105,7 +105,9 @@ func (w *picker) criteria() []criterion {
 	return []criterion{
 		{"destination port", func(m *listenerv3.FilterChainMatch) int {
 			return oneOf(m.GetDestinationPort() == nil, m.GetDestinationPort().GetValue() == uint32(w.Destination.Port()))
-		}, func(m *listenerv3.FilterChainMatch) string { return fmt.Sprint(m.GetDestinationPort().GetValue()) }, fmt.Sprint(w.Destination.Port())},
+		}, func(m *listenerv3.FilterChainMatch) string {
+			return fmt.Sprint(m.GetDestinationPort().GetValue())
+		}, fmt.Sprint(w.Destination.Port())},
 		w.ranges("destination address", w.Destination.Addr(), (*listenerv3.FilterChainMatch).GetPrefixRanges),
 		{"server name", func(m *listenerv3.FilterChainMatch) int { return serverNameRank(m.GetServerNames(), w.ServerName) },
 			func(m *listenerv3.FilterChainMatch) string { return text(m.GetServerNames()) }, way.Quote(w.ServerName)},

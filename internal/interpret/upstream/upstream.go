@@ -38,7 +38,7 @@ func Forward(on *way.Walk, r Resources, destination netip.AddrPort, o way.Outcom
 		w.Step("cluster", w.Resource, "", "the proxy does not have it")
 		w.Closed("the proxy does not have cluster %s (NC, cluster_not_found)", way.Quote(name))
 	}
-	way.Validate(w.Resource, c)
+	w.Validate(w.Resource, c)
 	s := w.Step("cluster", w.Resource, "", "%s", describeCluster(c))
 	s.Objects = way.Objects(c.GetMetadata())
 	o.Balancer = c.GetLbPolicy().String()
@@ -127,7 +127,7 @@ func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 			w.Doubt("load assignment %s is missing, so the endpoints are not known", way.Quote(name))
 			w.End(o)
 		}
-		way.Validate(resource, a)
+		w.Validate(resource, a)
 	}
 	if c.GetLbSubsetConfig() != nil && len(c.GetLbSubsetConfig().GetSubsetSelectors()) > 0 {
 		w.Doubt("the cluster picks among subsets of its endpoints (lb_subset_config), which is not interpreted")
@@ -140,7 +140,9 @@ func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 		shares := w.shares(c, a, l, levels[p])
 		for i, e := range l.GetLbEndpoints() {
 			counted++
-			one := way.Endpoint{Address: endpointAddress(e), Health: e.GetHealthStatus().String(), Locality: localityOf(l.GetLocality()), Priority: p}
+			one := way.Endpoint{
+				Address: endpointAddress(e), Health: e.GetHealthStatus().String(), Locality: localityOf(l.GetLocality()), Priority: p,
+			}
 			if one.Share = shares[i]; one.Share <= 0 {
 				unpicked++
 				continue
@@ -149,7 +151,14 @@ func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 		}
 	}
 	if len(o.Endpoints) > 0 {
-		w.Step("endpoints", resource, "", "%d of %d endpoints may be picked, by %s", len(o.Endpoints), counted, o.Balancer)
+		what := fmt.Sprintf("%d of %d endpoints may be picked, by %s", len(o.Endpoints), counted, o.Balancer)
+		for _, l := range levels {
+			if l.panicked && l.load > 0 && l.healthy < l.all {
+				what += "; too few are healthy, so health is ignored (healthy_panic_threshold)"
+				break
+			}
+		}
+		w.Step("endpoints", resource, "", "%s", what)
 		w.End(o)
 	}
 	w.Step("endpoints", resource, "", "none of its %d endpoints may be picked", counted)
@@ -237,7 +246,9 @@ func spreadPanic(levels map[uint32]*level, most uint32) {
 }
 
 // shares returns the share of each endpoint of a locality.
-func (w *forwarding) shares(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, l *endpointv3.LocalityLbEndpoints, at *level) []float64 {
+func (w *forwarding) shares(
+	c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, l *endpointv3.LocalityLbEndpoints, at *level,
+) []float64 {
 	usable := func(e *endpointv3.LbEndpoint) bool { return at.panicked || healthy(e) }
 	weight := func(e *endpointv3.LbEndpoint) float64 {
 		if e.GetLoadBalancingWeight() == nil {

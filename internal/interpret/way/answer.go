@@ -1,5 +1,7 @@
 package way
 
+import "slices"
+
 // Answer is what the proxy does with a request.
 type Answer struct {
 	// Ways are the ways that the request may take, the most probable first.
@@ -72,6 +74,19 @@ type Endpoint struct {
 	Priority uint32
 	// Share is the part of requests that the endpoint gets in the long run, if the policy goes by weights.
 	Share float64
+}
+
+// add adds a way. Ways with the same answer of the proxy are one way: the choices before it did not matter.
+func (a *Answer) add(w Way) {
+	for i := range a.Ways {
+		other := &a.Ways[i]
+		if w.Outcome.Kind != Forwarded && w.Outcome.same(other.Outcome) &&
+			slices.Equal(w.Conditions, other.Conditions) && slices.Equal(w.Doubts, other.Doubts) {
+			other.Probability += w.Probability
+			return
+		}
+	}
+	a.Ways = append(a.Ways, w)
 }
 
 func (o Outcome) same(p Outcome) bool {

@@ -3,6 +3,7 @@ package way
 import (
 	"net/netip"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -74,37 +75,53 @@ func (w *Walk) Value(m *matcherv3.ValueMatcher, v any, depth int) Tri {
 	return Unsure
 }
 
+// compiled is a regular expression, and how many instructions it has.
+type compiled struct {
+	*regexp.Regexp
+	size int
+}
+
 // Regex matches a whole text. Envoy's engine takes bytes, so text that is not ASCII is not interpreted.
 func (w *Walk) Regex(pattern, text string) Tri {
-	w.Spend(len(pattern) + len(text))
-	re := w.Compile(pattern, true)
+	re := w.Compile(pattern, true, text)
 	if !ASCII(text) || !ASCII(pattern) {
 		return Unsure
 	}
 	return Of(re.MatchString(text))
 }
 
-// Compile compiles an expression once, for whole texts or for parts of them.
-func (w *Walk) Compile(pattern string, whole bool) *regexp.Regexp {
-	text := pattern
+// Compile compiles an expression once, for whole texts or for parts of them. It spends what a match of the text may cost.
+func (w *Walk) Compile(pattern string, whole bool, text string) *regexp.Regexp {
+	key := pattern
 	if whole {
-		text = `\A(?:` + pattern + `)\z`
+		key = `\A(?:` + pattern + `)\z`
 	}
-	if re, known := w.regexes[text]; known {
-		return re
+	re, known := w.regexes[key]
+	if !known {
+		w.Spend(10 * len(pattern))
+		re = w.newRegex(pattern, key)
+		w.regexes[key] = re
 	}
-	w.Spend(10 * len(pattern))
-	if err := regex.Check(pattern); err != nil {
-		Refuse(w.Resource, "regex %s: %v", Quote(pattern), err)
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		Refuse(w.Resource, "regex %s: %v", Quote(pattern), err)
-	}
-	w.regexes[text] = re
-	return re
+	w.Spend(1 + len(text)*re.size/16)
+	return re.Regexp
 }
 
+func (w *Walk) newRegex(pattern, key string) compiled {
+	err := regex.Check(pattern)
+	if err == nil {
+		var parsed *syntax.Regexp
+		var program *syntax.Prog
+		if parsed, err = syntax.Parse(key, syntax.Perl); err == nil {
+			if program, err = syntax.Compile(parsed.Simplify()); err == nil {
+				return compiled{regexp.MustCompile(key), len(program.Inst)}
+			}
+		}
+	}
+	Refuse(w.Resource, "regex %s: %v", Quote(pattern), err)
+	return compiled{}
+}
+
+// ASCII reports whether a text has no other characters.
 func ASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
 }

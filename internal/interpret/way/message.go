@@ -21,8 +21,16 @@ func Refuse(resource, format string, args ...any) {
 	panic(invalid{fmt.Errorf("%s: %s", resource, printable.Text(fmt.Sprintf(format, args...), 500))})
 }
 
-// Validate ends the interpretation if a message is not valid.
-func Validate(resource string, m interface{ Validate() error }) {
+// Validate ends the interpretation if a resource is not valid. Each is checked once.
+func (w *Walk) Validate(resource string, m interface{ Validate() error }) {
+	if w.valid[resource] {
+		return
+	}
+	check(resource, m)
+	w.valid[resource] = true
+}
+
+func check(resource string, m interface{ Validate() error }) {
 	if err := m.Validate(); err != nil {
 		Refuse(resource, "%v", err)
 	}
@@ -40,7 +48,7 @@ func Unpack(resource string, from *anypb.Any, into interface {
 	if err := from.UnmarshalTo(into); err != nil {
 		Refuse(resource, "%s: %v", from.GetTypeUrl(), err)
 	}
-	Validate(resource, into)
+	check(resource, into)
 	return true
 }
 

@@ -3,7 +3,6 @@ package way
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 )
 
@@ -18,7 +17,8 @@ type Walk struct {
 
 // Shared is the part of an interpretation that all its ways share.
 type Shared struct {
-	regexes map[string]*regexp.Regexp
+	regexes map[string]compiled
+	valid   map[string]bool // resources that were checked
 	work    int
 }
 
@@ -33,15 +33,15 @@ func Explore(follow func(*Walk)) (answer Answer, err error) {
 			panic(p)
 		}
 	}()
-	s, plan := &Shared{regexes: map[string]*regexp.Regexp{}}, &plan{}
+	s, plan, ways := &Shared{regexes: map[string]compiled{}, valid: map[string]bool{}}, &plan{}, 0
 	for {
 		w := &Walk{Shared: s, plan: plan, Way: Way{Probability: 1}}
 		w.run(follow)
-		answer.Ways = append(answer.Ways, w.Way)
-		if !plan.next() {
+		answer.add(w.Way)
+		if ways++; !plan.next() {
 			break
 		}
-		if len(answer.Ways) == mostWays || s.work > mostWork {
+		if ways == mostWays || s.work > mostWork {
 			answer.Truncated = true
 			break
 		}
