@@ -89,7 +89,8 @@ func (p *Pages) trace(v viewer, proxy mesh.ProxyID, out *page.RequestExplanation
 func resourceOf(s page.RequestStep) (typ xdstype.Type, name string, ok bool) {
 	switch s.Stage {
 	case "listener":
-		return xdstype.Listeners, s.Resource, true
+		name, ok = quoted(s.Resource)
+		return xdstype.Listeners, name, ok
 	case "virtual host":
 		name, ok = quoted(s.Part)
 		return xdstype.VirtualHosts, name, ok
