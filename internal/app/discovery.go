@@ -77,19 +77,19 @@ type incoming struct {
 
 // outgoing are the parts that send rows out.
 type outgoing struct {
-	library   *library.Library   // the resources to send
-	publisher *publish.Publisher // rows of the tables → the resources to send
-	history   *history.Log       // the last turns
-	leaving   chan struct{}      // closed once the program is to end
-	server    *xds.Server        // streams
-	auditor   *audit.Auditor     // compares sent resources with the tables
-	loop      *loop.Loop         // turns, and what follows them
-	standing  *standing.Standing // problems
-	applies   *applies.Answers   // the proxies that objects apply to
-	live      *live.Answers      // how far changes have come
-	hooks     *webhook.Handlers  // answers to API servers' webhooks
-	grpc      *grpc.Server       // xDS in plaintext
-	sockets   *listen.Sockets    // addresses, except the one with TLS, which setup has
+	library          *library.Library   // the resources to send
+	publisher        *publish.Publisher // rows of the tables → the resources to send
+	history          *history.Log       // the last turns
+	leaving          chan struct{}      // closed once the program is to end
+	server           *xds.Server        // streams
+	auditor          *audit.Auditor     // compares sent resources with the tables
+	loop             *loop.Loop         // turns, and what follows them
+	standing         *standing.Standing // problems
+	*applies.Answers                    // the proxies that objects apply to, for the program's users too
+	live             *live.Answers      // how far changes have come
+	hooks            *webhook.Handlers  // answers to API servers' webhooks
+	grpc             *grpc.Server       // xDS in plaintext
+	sockets          *listen.Sockets    // addresses, except the one with TLS, which setup has
 }
 
 // RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error like a bad flag; later failures wrap
@@ -190,7 +190,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 		Followers: followers(s, in, out), Auditor: out.auditor,
 		Started: s.started(in.graph, out.standing, out.sockets),
 	})
-	out.applies = applies.New(applies.Options{
+	out.Answers = applies.New(applies.Options{
 		Objects: in.graph.Objects, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.loop.Between,
 	})
 	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})

@@ -37,7 +37,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Ready:    d.Ready,
 		Behind:   d.Behind,
 		Problems: d.Problems,
-		Applies:  d.applies.Applies,
+		Applies:  d.Applies,
 		Live:     d.live.Live,
 		History:  d.history.Turns,
 		Sources:  func() any { return d.shards.Standings() },
