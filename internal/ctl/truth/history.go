@@ -97,8 +97,9 @@ func (l *looking) run(cmd *cobra.Command, s Session, query url.Values) error {
 	if err != nil {
 		return err
 	}
+	last := map[string]uint64{} // turn shown, by control plane
 	for first := true; ; first = false {
-		answers, err := turns(cmd.Context(), planes, query)
+		answers, err := turns(cmd.Context(), planes, query, last)
 		if err != nil && len(answers) == 0 {
 			return err
 		}
@@ -108,21 +109,27 @@ func (l *looking) run(cmd *cobra.Command, s Session, query url.Values) error {
 		if err != nil || !l.follow || query.Get("turn") != "" {
 			return err
 		}
-		for _, a := range answers { // with several control planes the least: a turn may come twice rather than not at all
+		for _, a := range answers {
 			if n := len(a.Turns); n > 0 {
-				query.Set("after", strconv.FormatUint(a.Turns[n-1].Number, 10))
+				last[a.ControlPlane] = a.Turns[n-1].Number
 			}
 		}
-		if pause(cmd.Context(), time.Second) != nil {
+		if pause(cmd.Context(), time.Second) {
 			return nil
 		}
 	}
 }
 
-func turns(ctx context.Context, planes []Plane, query url.Values) (out []turnsOf, err error) {
+// turns asks all control planes for turns after those that each has shown.
+func turns(ctx context.Context, planes []Plane, query url.Values, last map[string]uint64) (out []turnsOf, err error) {
 	var errs []error
 	for _, c := range planes {
 		var some []page.Turn
+		if after := last[c.Called()]; after > 0 {
+			query.Set("after", strconv.FormatUint(after, 10))
+		} else {
+			query.Del("after")
+		}
 		if err := c.Fetch(ctx, "/debug/historyz", query, &some); err != nil {
 			errs = append(errs, err)
 			continue

@@ -202,7 +202,7 @@ func (w *waiting) run(cmd *cobra.Command, s Session, questions []asked) error {
 			}
 			open = open || !settled(answers[q.what])
 		}
-		if !open || w.timeout == 0 || pause(ctx, waitSteps[min(round, len(waitSteps)-1)]) != nil {
+		if !open || w.timeout == 0 || pause(ctx, waitSteps[min(round, len(waitSteps)-1)]) {
 			return w.verdict(cmd, s, questions, answers)
 		}
 	}
@@ -215,15 +215,15 @@ func settled(answers []liveOn) bool {
 	})
 }
 
-// pause waits; an error says that the time is over.
-func pause(ctx context.Context, d time.Duration) error {
+// pause waits. It reports whether the time is over.
+func pause(ctx context.Context, d time.Duration) (over bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return false
 	case <-ctx.Done():
-		return ctx.Err()
+		return true
 	}
 }
 
