@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"fairway/internal/admin"
+	"fairway/internal/admin/page"
 	"fairway/internal/compile"
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
@@ -32,6 +34,18 @@ func door(profiles bool) http.Handler {
 	return (&admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: graph.Problems,
 		Proxy: func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false }, Authority: func() any { return "roots" },
+		Live: func(admin.LiveQuestion) page.Live { return page.Live{State: page.LiveYes} },
+		History: func(f admin.TurnFilter) []page.Turn {
+			if f.Object != nil && (!f.Object(config.Key{Namespace: "shop"}) || f.Object(config.Key{Namespace: "bank"})) {
+				return nil
+			}
+			return []page.Turn{{
+				Number: 7, ObjectCount: 2, Inputs: []string{"secret input"}, Tables: []page.TurnTable{{Name: "secret table"}},
+				Objects:      []page.TurnObject{{Namespace: "shop", Name: "reviews"}, {Namespace: "bank", Name: "loans"}},
+				Refusals:     []page.TurnRefusal{{ProxyID: "teller", Detail: "secret words"}},
+				RefusalCount: 1,
+			}}
+		},
 		Access: admin.Access{System: "system", Names: []string{"istiod.system.svc"}, Profiles: profiles, Secure: "[::]:15017",
 			Prove: func(r *http.Request, token string) (string, error) {
 				switch {
@@ -118,6 +132,16 @@ func TestWhoSeesWhat(t *testing.T) {
 		{name: "TLS, shop", from: stranger, tls: none, path: "/debug/syncz", header: [2]string{"Authorization", "Bearer shop"}, want: 200},
 		{name: "TLS, shop's certificate", from: stranger, tls: shown, path: "/debug/syncz", want: 200},
 		{name: "TLS, shop, tables", from: stranger, tls: shown, path: "/debug/tablez", want: 403, says: "system namespace"},
+		{
+			name: "TLS, shop, is its own live?", from: stranger, tls: shown, path: "/debug/livez?kind=vs&namespace=shop&name=a",
+			want: 200, says: "live",
+		},
+		{name: "TLS, shop, is another's live?", from: stranger, tls: shown, path: "/debug/livez?kind=vs&namespace=bank&name=a", want: 403},
+		{name: "TLS, shop, the mesh's", from: stranger, tls: shown, path: "/debug/livez?kind=meshconfig", want: 403},
+		{name: "TLS, shop, a turn", from: stranger, tls: shown, path: "/debug/livez?turn=7", want: 200},
+		{name: "TLS, shop, history", from: stranger, tls: shown, path: "/debug/historyz", want: 200, says: `"reviews"`},
+		{name: "TLS, shop, a request", from: stranger, tls: shown, path: "/debug/explainz?proxyID=teller&host=a", want: 404},
+		{name: "TLS, the system, history", from: local, path: "/debug/historyz", want: 200, says: "secret words"},
 		{name: "TLS, shop, profiles", from: stranger, tls: shown, path: "/debug/pprof/heap", want: 403},
 		{name: "TLS, shop, the authority", from: stranger, tls: shown, path: "/debug/caz", want: 403},
 		{
@@ -169,7 +193,13 @@ func TestWhoSeesWhat(t *testing.T) {
 			t.Errorf("%s: a browser may guess the page's type", c.name)
 		}
 	}
-	r, w := httptest.NewRequest(http.MethodGet, "/debug", nil), httptest.NewRecorder()
+	r, w := httptest.NewRequest(http.MethodGet, "/debug/historyz", nil), httptest.NewRecorder()
+	r.RemoteAddr, r.TLS = stranger, shown
+	if h.ServeHTTP(w, r); strings.Contains(w.Body.String(), "secret") || strings.Contains(w.Body.String(), "loans") ||
+		strings.Contains(w.Body.String(), "teller") {
+		t.Errorf("shop's history:\n%s", w.Body)
+	}
+	r, w = httptest.NewRequest(http.MethodGet, "/debug", nil), httptest.NewRecorder()
 	r.RemoteAddr, r.TLS = stranger, shown
 	if h.ServeHTTP(w, r); strings.Contains(w.Body.String(), "tablez") || !strings.Contains(w.Body.String(), "/debug/syncz") {
 		t.Errorf("shop's list:\n%s", w.Body)

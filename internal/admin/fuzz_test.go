@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fairway/internal/admin"
+	"fairway/internal/admin/page"
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
@@ -35,13 +36,16 @@ func FuzzQueries(f *testing.F) {
 	)
 	pages := &admin.Pages{
 		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: problems,
-		Proxy: func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
+		Proxy:   func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
+		Live:    func(admin.LiveQuestion) page.Live { return page.Live{} },
+		History: func(admin.TurnFilter) []page.Turn { return nil },
 	}
 	handler := pages.Handler()
 	for _, seed := range [][3]string{
 		{"tablez", "table", "services"}, {"tablez", "filter", "%"}, {"problems", "severity", "error"}, {"problems", "severity", ""},
 		{"config_dump", "proxyID", "sidecar~~~"}, {"resourcez", "proxyID", "~~~"}, {"resourcez", "type", "cds"},
-		{"configz", "kind", "\x00"},
+		{"configz", "kind", "\x00"}, {"livez", "turn", "7"}, {"livez", "kind", "vs"}, {"historyz", "most", "0"}, {"historyz", "kind", "dr"},
+		{"explainz", "proxyID", "~~~"}, {"explainz", "header", "a:b"},
 		{"", "", ""}, {"../ready", "a", "b"}, {"list", "x", "y"}, {"endpointz", "", "=&;"}, {"syncz", "%zz", "%"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], false)

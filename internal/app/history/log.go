@@ -22,6 +22,7 @@ import (
 const (
 	mostTurns   = 1000 // turns
 	mostObjects = 16   // objects of a turn that are named
+	mostKeys    = 100  // objects of a turn that it is found by
 	mostTables  = 8    // tables of a turn that are named, those with the most rows
 	mostStreams = 1000 // streams of a turn that are remembered
 	mostRefused = 8    // refusals of a turn
@@ -78,7 +79,10 @@ func (l *Log) Begin(t loop.Turn) {
 // note counts an object of a turn, and names it among the first.
 func (t *turn) note(m input.Move) {
 	t.ObjectCount++
-	if len(t.objects) == mostObjects {
+	if len(t.objects) == mostKeys {
+		return
+	}
+	if t.objects = append(t.objects, m.Key); len(t.Objects) == mostObjects {
 		return
 	}
 	change := "changed"
@@ -90,7 +94,6 @@ func (t *turn) note(m input.Move) {
 	case !m.Old:
 		change = "added"
 	}
-	t.objects = append(t.objects, m.Key)
 	t.Objects = append(t.Objects, page.TurnObject{Kind: string(m.Key.Kind), Namespace: m.Key.Namespace, Name: m.Key.Name, Change: change})
 }
 
