@@ -185,7 +185,7 @@ type response struct {
 	typ, version, nonce string
 	resources           []resource
 	removed             []string // delta: named by the server; state of the world: what a full answer leaves out
-	bytes               int
+	bytes               int      // without nonce and number of the turn, which get longer with time
 }
 
 type resource struct {

@@ -40,6 +40,7 @@ func (s *deltaStream) receive() (response, error) {
 		return response{}, err
 	}
 	r := response{typ: resp.TypeUrl, nonce: resp.Nonce, removed: resp.RemovedResources, bytes: proto.Size(resp)}
+	r.bytes -= len(resp.Nonce) + len(resp.SystemVersionInfo)
 	for _, res := range resp.Resources {
 		r.resources = append(r.resources, resource{res.Name, res.Version, res.Resource.GetValue()})
 	}

@@ -50,6 +50,7 @@ func (s *sotwStream) receive() (response, error) {
 		return response{}, err
 	}
 	r := response{typ: resp.TypeUrl, version: resp.VersionInfo, nonce: resp.Nonce, bytes: proto.Size(resp)}
+	r.bytes -= len(resp.Nonce)
 	present := map[string]bool{}
 	for _, packed := range resp.Resources {
 		found, err := unpack(packed)
