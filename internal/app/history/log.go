@@ -37,14 +37,17 @@ type Log struct {
 	published func() [xdstype.Types]int
 
 	mu      sync.Mutex
-	turns   []*turn // oldest first
-	open    *turn   // begun and not ended
+	turns   []*turn          // oldest first
+	numbers map[uint64]*turn // those, and the one that has begun and not ended, by number
 	inForce map[config.Key]uint64
 }
 
 // turn is one turn. Log.mu guards it.
 type turn struct {
 	page.Turn
+	inputs    []string
+	tables    []table.TableTurn
+	resources [xdstype.Types]int
 	published time.Time
 	streams   []uint64 // that were sent it, the first of them
 	objects   []config.Key
@@ -53,14 +56,16 @@ type turn struct {
 // New returns an empty log of the turns of a store. published returns how many resources of each type the last turn published; next counts
 // the events of streams too.
 func New(tables *input.Tables, store *table.Store, published func() [xdstype.Types]int, next xds.Meter) *Log {
-	return &Log{Meter: next, tables: tables, store: store, published: published, inForce: map[config.Key]uint64{}}
+	return &Log{
+		Meter: next, tables: tables, store: store, published: published,
+		numbers: map[uint64]*turn{}, inForce: map[config.Key]uint64{},
+	}
 }
 
 // Begin notes a turn before its resources are published, because proxies may acknowledge these at once.
 func (l *Log) Begin(t loop.Turn) {
-	now := &turn{Turn: page.Turn{
-		Number: t.Version, At: t.Began.UTC(), Inputs: texts(t.Inputs), Staged: t.Staged, Rows: t.Recomputed, Changed: t.Changed,
-		Tables: largest(t.Tables),
+	now := &turn{inputs: t.Inputs, tables: t.Tables, Turn: page.Turn{
+		Number: t.Version, At: t.Began, Staged: t.Staged, Rows: t.Recomputed, Changed: t.Changed,
 	}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +78,7 @@ func (l *Log) Begin(t loop.Turn) {
 		now.note(m)
 	}
 	now.published = time.Now()
-	l.open = now
+	l.numbers[t.Version] = now
 }
 
 // note counts an object of a turn, and names it among the first.
@@ -99,7 +104,6 @@ func (t *turn) note(m input.Move) {
 
 // End notes what the turn published. A turn that published nothing, and in which no object changed, is not kept.
 func (l *Log) End(t loop.Turn) {
-	published := l.published()
 	rows := 0
 	if t.Recomputed > fullRows { // smaller turns need no look at the tables
 		for _, of := range l.store.Tables() {
@@ -108,20 +112,18 @@ func (l *Log) End(t loop.Turn) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.open
-	l.open = nil
-	for typ, n := range published {
-		if n > 0 {
-			now.Resources = append(now.Resources, page.TurnResources{Type: xdstype.Type(typ).Label(), Count: n})
-			now.ResourceCount += n
-		}
+	now := l.numbers[t.Version]
+	now.resources = l.published()
+	for _, n := range now.resources {
+		now.ResourceCount += n
 	}
 	if now.ResourceCount+now.ObjectCount == 0 {
+		delete(l.numbers, t.Version)
 		return
 	}
-	now.Millis = float64(time.Since(t.Began).Microseconds()) / 1000
-	now.TotalRows = rows
+	now.Millis, now.TotalRows = float64(time.Since(t.Began).Microseconds())/1000, rows
 	if len(l.turns) == mostTurns {
+		delete(l.numbers, l.turns[0].Number)
 		l.turns = slices.Delete(l.turns, 0, 1)
 	}
 	l.turns = append(l.turns, now)
@@ -195,22 +197,10 @@ func (l *Log) rejected(r xds.Rejection) {
 // each calls fn with those of the turns that are remembered. mu is held.
 func (l *Log) each(numbers []uint64, fn func(*turn)) {
 	for _, n := range numbers {
-		if t := l.find(n); t != nil {
+		if t := l.numbers[n]; t != nil {
 			fn(t)
 		}
 	}
-}
-
-// find returns the turn of a number; nil: it is not remembered. mu is held.
-func (l *Log) find(number uint64) *turn {
-	if l.open != nil && l.open.Number == number {
-		return l.open
-	}
-	at, found := slices.BinarySearchFunc(l.turns, number, func(t *turn, n uint64) int { return cmp.Compare(t.Number, n) })
-	if !found {
-		return nil
-	}
-	return l.turns[at]
 }
 
 // InForce returns the turn in which the version of an object that is in force came into force; false: there is no such object.
@@ -243,6 +233,12 @@ func (l *Log) Turns(f admin.TurnFilter) []page.Turn {
 // copied returns what the page shows, for a reader without the lock.
 func (t *turn) copied() page.Turn {
 	out := t.Turn
+	out.At, out.Inputs, out.Tables = t.At.UTC(), texts(t.inputs), largest(t.tables)
+	for typ, n := range t.resources {
+		if n > 0 {
+			out.Resources = append(out.Resources, page.TurnResources{Type: xdstype.Type(typ).Label(), Count: n})
+		}
+	}
 	out.Objects, out.Refusals = slices.Clone(t.Objects), slices.Clone(t.Refusals)
 	out.Full = t.Rows > fullRows && t.Rows > t.TotalRows/2
 	out.MoreProxies = len(t.streams) == mostStreams

@@ -143,9 +143,12 @@ func (m *Machine) noteLook(turn uint64) {
 
 // waits reports whether the client lacks anything that the machine knows of.
 func (m *Machine) waits() bool {
-	return slices.ContainsFunc(m.order, func(s *sub) bool {
-		return len(s.queue)+len(s.trials)+len(s.flight)+len(s.quarantined) > 0
-	})
+	for _, s := range m.order {
+		if len(s.queue)+len(s.trials)+len(s.flight)+len(s.quarantined) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // since returns the oldest turn that a client may lack of a name.
