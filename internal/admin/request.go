@@ -85,7 +85,7 @@ func (p *Pages) trace(v viewer, proxy mesh.ProxyID, out *page.RequestExplanation
 	}
 }
 
-// resourceOf returns the resource that decides a step; false: it is none that objects are told for.
+// resourceOf returns the resource that decides a step; false: the page names no objects for such a step.
 func resourceOf(s page.RequestStep) (typ xdstype.Type, name string, ok bool) {
 	switch s.Stage {
 	case "listener":

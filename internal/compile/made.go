@@ -11,24 +11,27 @@ import (
 
 // MadeFrom returns the objects that users wrote and a proxy's resource was made from, with their places; none: the proxy sees no such
 // resource, or no object shapes it. It walks the recorded reads of the resource's row.
-func (g *Graph) MadeFrom(tx *table.Tx, proxy mesh.ProxyID, typ xdstype.Type, name string) (out []mesh.ObjectRef) {
+func (g *Graph) MadeFrom(tx *table.Tx, proxy mesh.ProxyID, typ xdstype.Type, name string) []mesh.ObjectRef {
 	attachment, _ := table.Lookup(tx, g.Out.Attachments, proxy)
 	for _, shelf := range slices.Backward(attachment[typ]) {
 		k := mesh.ResourceKey{Shelf: shelf, Name: name}
-		t, ok := g.Out.holder(tx, typ, k)
-		if !ok {
-			continue
+		if t, ok := g.Out.holder(tx, typ, k); ok {
+			return g.writtenFor(tx, t, k)
 		}
-		for _, o := range table.Origins(tx, t, k, nil) {
-			key, is := o.Key.(config.Key)
-			if !is {
-				continue
-			}
-			if object := g.Object(tx, key); object != nil && !slices.Contains(out, object.Ref) {
-				out = append(out, object.Ref)
-			}
-		}
-		return out
 	}
 	return nil
+}
+
+// writtenFor returns the objects that users wrote and a row of resources was made from, each once.
+func (g *Graph) writtenFor(tx *table.Tx, t *Published, k mesh.ResourceKey) (out []mesh.ObjectRef) {
+	for _, o := range table.Origins(tx, t, k, nil) {
+		key, is := o.Key.(config.Key)
+		if !is {
+			continue
+		}
+		if object := g.Object(tx, key); object != nil && !slices.Contains(out, object.Ref) {
+			out = append(out, object.Ref)
+		}
+	}
+	return out
 }

@@ -196,18 +196,12 @@ func internal(n table.Note, code, message string) mesh.Problem {
 // culprits returns the objects to blame for a resource. Of the objects that it was made from, these are the ones of the kind that shapes
 // its type most.
 func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.ObjectRef {
-	byKind := map[config.Kind][]mesh.ObjectRef{}
-	for _, o := range table.Origins(tx, t, k.Key, nil) {
-		key, ok := o.Key.(config.Key)
-		if !ok {
-			continue
-		}
-		if object := g.Object(tx, key); object != nil && !slices.Contains(byKind[key.Kind], object.Ref) {
-			byKind[key.Kind] = append(byKind[key.Kind], object.Ref)
-		}
+	byKind := map[string][]mesh.ObjectRef{}
+	for _, ref := range g.writtenFor(tx, t, k.Key) {
+		byKind[ref.Kind] = append(byKind[ref.Kind], ref)
 	}
 	for _, kind := range k.Type.Blamed() {
-		if blamed := byKind[config.Kind(kind)]; len(blamed) > 0 {
+		if blamed := byKind[kind]; len(blamed) > 0 {
 			return blamed
 		}
 	}

@@ -8,7 +8,7 @@
 //
 // An answer is a list of ways. There is more than one if chances decide (weights, percentages), or if something decides that the
 // interpreter cannot know, such as an external authorizer. Each way has its steps, its outcome, its probability, its conditions and its
-// doubts. The law of the package: it never guesses. If it cannot interpret something, a condition or a doubt says so.
+// doubts. The package never guesses: a condition or a doubt names everything that it cannot interpret.
 //
 // Package way holds the answer and follows each way, chains picks the filter chain, and upstream the endpoints; paths
 // takes paths and hosts apart. The code reads like Envoy's, and calls Choose wherever the way may split.

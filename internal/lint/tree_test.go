@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":    {},
 
-	// What an Envoy does with a request: from its messages alone.
+	// The interpreter reads Envoy's messages alone.
 	"interpret":  {"mesh/regex", "printable"},
 	"kubeclient": {},
 	// Resources to be sent, the state of one stream, bytes, and the pure machine of one stream: none imports the server.

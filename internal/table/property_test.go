@@ -220,7 +220,7 @@ func (l *live) sound(t *rapid.T) {
 	for _, n := range l.s.nodes {
 		n.meta().Visit(func(c *cells.Cell, key string, _ any) {
 			if !c.Has && len(c.Readers) == 0 {
-				t.Fatalf("%s %s is absent and kept for nobody", n.meta().Name, key)
+				t.Fatalf("%s %s is absent and has no reader, but it is kept", n.meta().Name, key)
 			}
 			if c.Marked {
 				t.Fatalf("%s %s is left marked", n.meta().Name, key)

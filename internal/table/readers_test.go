@@ -138,7 +138,7 @@ func TestTurnsNameTheTablesWithSomethingToDo(t *testing.T) {
 	}
 }
 
-// What the last turn changed is dropped with the next turn, or before, and nothing is kept of earlier ones.
+// The next turn drops the changes of the last one, or Forget does so before. No turn keeps changes of earlier turns.
 func TestForgetDropsTheLastTurn(t *testing.T) {
 	s := New(Options{})
 	in := NewInput(s, "in", cmp.Compare[int], same[int])

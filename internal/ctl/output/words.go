@@ -14,9 +14,12 @@ func Clock(at *time.Time) string {
 }
 
 // Plural returns a number with the noun that it counts.
-func Plural(n int, noun string) string {
+func Plural(n int, noun string) string { return Number(n, noun, noun+"s") }
+
+// Number is Plural for a noun, or a few words, with a plural of their own.
+func Number(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -55,11 +55,7 @@ func explain(s Session) *cobra.Command {
 			if err != nil {
 				return output.CannotSay(err)
 			}
-			if f := s.Format(); f == "json" || f == "yaml" {
-				err = output.WriteValue(cmd.OutOrStdout(), f, found)
-			} else {
-				err = found.write(cmd.OutOrStdout(), title(k))
-			}
+			err = show(cmd, s, found, func(w io.Writer) error { return found.write(w, title(k)) })
 			if err == nil && !found.good() {
 				err = errNotInForce
 			}
@@ -121,7 +117,7 @@ func (e explanation) write(w io.Writer, what string) error {
 	case a.Proxies == 0:
 		b.line("it makes no difference for any connected proxy: %s", strings.Join(a.Why, "; "))
 	default:
-		b.line("it makes a difference for %s: %s", number(a.Proxies, "proxy", "proxies"), whichOrWhy(*a))
+		b.line("it makes a difference for %s: %s", output.Number(a.Proxies, "proxy", "proxies"), whichOrWhy(*a))
 	}
 	b.line("")
 	_, err := io.WriteString(w, b.String())

@@ -104,7 +104,8 @@ func (l *looking) run(cmd *cobra.Command, s Session, query url.Values) error {
 			return err
 		}
 		if first || slices.ContainsFunc(answers, func(a turnsOf) bool { return len(a.Turns) > 0 }) {
-			err = errors.Join(l.write(cmd.OutOrStdout(), s, answers, query.Get("turn")), err)
+			turn := query.Get("turn")
+			err = errors.Join(show(cmd, s, answers, func(w io.Writer) error { return writeAll(w, answers, turn) }), err)
 		}
 		if err != nil || !l.follow || query.Get("turn") != "" {
 			return err
@@ -139,11 +140,8 @@ func turns(ctx context.Context, planes []Plane, query url.Values, last map[strin
 	return out, errors.Join(errs...)
 }
 
-// write prints turns as a table, and one turn as sentences.
-func (l *looking) write(w io.Writer, s Session, answers []turnsOf, turn string) error {
-	if f := s.Format(); f == "json" || f == "yaml" {
-		return output.WriteValue(w, f, answers)
-	}
+// writeAll prints the turns of all control planes.
+func writeAll(w io.Writer, answers []turnsOf, turn string) error {
 	for _, a := range answers {
 		if len(answers) > 1 {
 			if _, err := fmt.Fprintf(w, "%s:\n", printable.Text(a.ControlPlane, printable.Short)); err != nil {
@@ -157,6 +155,7 @@ func (l *looking) write(w io.Writer, s Session, answers []turnsOf, turn string) 
 	return nil
 }
 
+// writeTurns prints turns as a table, and one turn that was asked for as sentences.
 func writeTurns(w io.Writer, all []page.Turn, turn string) error {
 	if turn != "" && len(all) == 1 {
 		return writeTurn(w, all[0])

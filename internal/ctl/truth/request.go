@@ -52,11 +52,7 @@ func (r *requesting) run(cmd *cobra.Command, s Session, args []string) error {
 		return output.CannotSay(err)
 	}
 	missing := errors.Is(err, errElsewhere)
-	if f := s.Format(); f == "json" || f == "yaml" {
-		err = errors.Join(output.WriteValue(cmd.OutOrStdout(), f, hops), err)
-	} else {
-		err = errors.Join(writeHops(cmd.OutOrStdout(), hops), err)
-	}
+	err = errors.Join(show(cmd, s, hops, func(w io.Writer) error { return writeHops(w, hops) }), err)
 	switch {
 	case err != nil && missing:
 		return output.Fail(err)

@@ -2,11 +2,22 @@ package truth
 
 import (
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
 )
+
+// show prints an answer in the session's format: its value for programs, or text for people.
+func show(cmd *cobra.Command, s Session, value any, text func(io.Writer) error) error {
+	if f := s.Format(); f == "json" || f == "yaml" {
+		return output.WriteValue(cmd.OutOrStdout(), f, value)
+	}
+	return text(cmd.OutOrStdout())
+}
 
 // sentences is an answer in lines. Texts of strangers start no line and move no cursor.
 type sentences struct{ strings.Builder }

@@ -257,12 +257,10 @@ func (w *waiting) verdict(cmd *cobra.Command, s Session, questions []asked, answ
 		}
 		all = append(all, answers[q.what]...)
 	}
-	var err error
-	if f := s.Format(); f == "json" || f == "yaml" {
-		err = output.WriteValue(cmd.OutOrStdout(), f, all)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), text.String())
-	}
+	err := show(cmd, s, all, func(to io.Writer) error {
+		_, err := io.WriteString(to, text.String())
+		return err
+	})
 	if err == nil && missing > 0 {
 		err = errNotInForce
 		if w.timeout > 0 {
@@ -289,7 +287,7 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	case page.LiveBehind, page.LiveRefused:
 		behind := len(a.Behind) + a.More
 		b.line("%s%s: in force since turn %d%s, and %d of %s not have it", what, on, a.Turn, output.Clock(a.At), behind,
-			number(a.Proxies, "proxy does", "proxies do"))
+			output.Number(a.Proxies, "proxy does", "proxies do"))
 	case page.LiveWaits:
 		b.line("%s%s: it waits%s", what, on, remaining(a.Until, time.Now()))
 	case page.LivePending:
@@ -313,14 +311,6 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	if a.More > 0 {
 		b.line("  and %d more", a.More)
 	}
-}
-
-// number returns a number with its noun.
-func number(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // remaining says how long a wait at the door lasts at most.

@@ -158,7 +158,7 @@ func (w *picker) sourceType() criterion {
 
 // ranges ranks by the longest prefix that holds an address.
 func (w *picker) ranges(name string, a netip.Addr, list func(*listenerv3.FilterChainMatch) []*corev3.CidrRange) criterion {
-	has := "none that is known"
+	has := "an unknown address"
 	if a.IsValid() {
 		has = a.String()
 	}

@@ -45,7 +45,7 @@ func TestTombstonesByShelfSize(t *testing.T) {
 		w.Close()
 		lib.Publish(1000, []Change{put("low", xdstype.ClusterURL, "one more", 1)})
 		if s.total != s.live || len(s.tombstones) != 0 || s.floor != 2+extra+uint64(keep) {
-			t.Errorf("%d tombstones in a list of %d, floor %d, on a shelf that nobody watches", s.total-s.live, len(s.tombstones), s.floor)
+			t.Errorf("%d tombstones in a list of %d, floor %d, on a shelf without watchers", s.total-s.live, len(s.tombstones), s.floor)
 		}
 	}
 }

@@ -182,8 +182,8 @@ func (m modelTables) Row(typ string, key ShelfKey, name string) (out Row) {
 	return out
 }
 
-// TestLibraryIsPlainMaps compares a library with plain maps after each turn of random histories: what each proxy sees, who is woken, what
-// changed since when, and that nothing is kept that nobody needs.
+// TestLibraryIsPlainMaps compares a library with plain maps after each turn of random histories: the resources that each proxy sees, the
+// streams that are woken, and the changes since each turn. The library keeps only names and rows that have a user.
 func TestLibraryIsPlainMaps(t *testing.T) {
 	for seed := range uint64(40) {
 		p := &libraryPlay{

@@ -91,7 +91,7 @@ func TestStatusOfARefusal(t *testing.T) {
 	k.ack(xdstype.SecretURL)
 	want("", nil, 2, 0)
 	if k.m.ClientResources("unknown") != nil {
-		t.Error("there are resources of a type that nobody asked for")
+		t.Error("the client holds resources of a type that it did not ask for")
 	}
 }
 

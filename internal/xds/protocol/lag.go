@@ -123,7 +123,8 @@ func (m *Machine) addUnseen(v *library.View, s *sub, l *lags) {
 	}
 }
 
-// look is the turns that the machine pulled at once. Of a name only its last change is known then: it may have changed in any of them.
+// look is a range of turns that the machine pulled at once. The machine knows only the last change of each name: the name may have changed
+// in any turn of the range.
 type look struct{ from, to uint64 }
 
 // maxLooks is how many looks are told apart; of more, the two oldest count as one.

@@ -19,13 +19,8 @@ func of(s *discoveryv1.EndpointSlice, pods ...string) *discoveryv1.EndpointSlice
 
 // A pod with an address in slices of both families is one endpoint, which has both.
 func TestPodsOfTwoFamilies(t *testing.T) {
-	r, held := newSliceReader(registry()), rows{}
 	const one, two = " of Kubernetes/east/shop/one", " of Kubernetes/east/shop/two"
-	for _, step := range []struct {
-		set  *discoveryv1.EndpointSlice
-		gone string
-		want string
-	}{
+	checkSlices(t, []sliceStep{
 		{of(slice("b", "web", true, 80, "fd00::1"), "one"), "", "web/b fd00::1: fd00::1 ports=p80=80" + one},
 		{
 			of(slice("a", "web", true, 80, "10.0.0.1", "10.0.0.2"), "one", "two"), "",
@@ -53,21 +48,7 @@ func TestPodsOfTwoFamilies(t *testing.T) {
 		{of(slice("b", "web", true, 80, "fd00::1"), "one"), "", "web/a  | web/b 10.0.0.1: 10.0.0.1 also=fd00::1 ports=p80=80" + one},
 		{nil, "b", "web/a 10.0.0.1: 10.0.0.1 ports=p80=80 UNREADY" + one},
 		{nil, "a", ""},
-	} {
-		var m Made
-		if step.set != nil {
-			r.Set(step.set, &m)
-		} else {
-			r.Remove(slice(step.gone, "", true, 1), &m)
-		}
-		held.take(m)
-		if got := held.String(); got != step.want {
-			t.Fatalf("it holds\n%s, want\n%s", got, step.want)
-		}
-	}
-	if len(r.of)+len(r.rows)+len(r.links) != 0 {
-		t.Errorf("something is remembered of what has gone: %+v", r)
-	}
+	})
 }
 
 // Whatever came before: pods of two families come out as a list of what there is would have them.

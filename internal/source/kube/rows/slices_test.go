@@ -58,14 +58,37 @@ func registry() translate.Registry {
 	return translate.For("east", "cluster.local")
 }
 
+// sliceStep is a slice that is set, or the name of one that is gone, and the rows that there are then.
+type sliceStep struct {
+	set  *discoveryv1.EndpointSlice
+	gone string
+	want string
+}
+
+// checkSlices takes steps, the last of which leaves no slice. The reader then keeps nothing.
+func checkSlices(t *testing.T, steps []sliceStep) {
+	t.Helper()
+	r, held := newSliceReader(registry()), rows{}
+	for _, step := range steps {
+		var m Made
+		if step.set != nil {
+			r.Set(step.set, &m)
+		} else {
+			r.Remove(slice(step.gone, "", true, 1), &m)
+		}
+		held.take(m)
+		if got := held.String(); got != step.want {
+			t.Fatalf("it holds\n%s, want\n%s", got, step.want)
+		}
+	}
+	if len(r.of)+len(r.rows)+len(r.links) != 0 {
+		t.Errorf("something is remembered of what has gone: %+v", r)
+	}
+}
+
 // An endpoint in several slices of a service comes out once: from the slice where it is healthiest, with all ports.
 func TestEndpointsInSeveralSlices(t *testing.T) {
-	r, held := newSliceReader(registry()), rows{}
-	for _, step := range []struct {
-		set  *discoveryv1.EndpointSlice
-		gone string
-		want string
-	}{
+	checkSlices(t, []sliceStep{
 		{slice("a", "web", true, 80, "10.0.0.1", "10.0.0.2"), "", "web/a 10.0.0.1: 10.0.0.1 ports=p80=80; 10.0.0.2: 10.0.0.2 ports=p80=80"},
 		{
 			slice("b", "web", false, 80, "10.0.0.2"), "",
@@ -85,21 +108,7 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 		},
 		{nil, "a", "web/b 10.0.0.1: 10.0.0.1 ports=p90=90"},
 		{nil, "b", ""},
-	} {
-		var m Made
-		if step.set != nil {
-			r.Set(step.set, &m)
-		} else {
-			r.Remove(slice(step.gone, "", true, 1), &m)
-		}
-		held.take(m)
-		if got := held.String(); got != step.want {
-			t.Fatalf("it holds\n%s, want\n%s", got, step.want)
-		}
-	}
-	if len(r.of)+len(r.rows)+len(r.links) != 0 {
-		t.Errorf("something is remembered of what has gone: %+v", r)
-	}
+	})
 }
 
 // calling returns a slice with this port name, and with endpoints of these pods.
