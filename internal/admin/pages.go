@@ -20,6 +20,7 @@ import (
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/snapshot"
 	"fairway/internal/source/shards"
 	"fairway/internal/table"
 	"fairway/internal/web"
@@ -51,6 +52,8 @@ type Pages struct {
 	// Live returns the content of /debug/livez, and History that of /debug/historyz.
 	Live    func(LiveQuestion) page.Live
 	History func(TurnFilter) []page.Turn
+	// Snapshot returns the content of /debug/snapshotz; nil: there is no such page.
+	Snapshot func() *snapshot.Snapshot
 	// Sources returns the content of /debug/sourcez; nil: there is no such page.
 	Sources func() any
 	// Writes returns the content of /debug/writez; nil: nothing is written into a cluster, and there is no such page.
@@ -62,6 +65,7 @@ type Pages struct {
 
 	audit      *rate.Limiter // of the log of refusals
 	interprets chan struct{} // holds a token while explainz answers
+	snapshots  chan struct{} // holds a token while a snapshot is taken and sent
 }
 
 // debugPage is one page below /debug.
@@ -123,6 +127,11 @@ func (p *Pages) debug() []debugPage {
 			p.appliesz, true,
 		})
 	}
+	if p.Snapshot != nil {
+		all = append(all, debugPage{
+			"snapshotz", "the control plane's input, without secrets, for pilotctl plan and pilot-discovery replay", p.snapshotz, true,
+		})
+	}
 	if p.Access.Profiles {
 		all = append(all, debugPage{"pprof/", "profiles", pprof.Index, true})
 	}
@@ -138,6 +147,7 @@ func Open() []string { return []string{"/ready", "/healthz/ready"} }
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
 	p.interprets = make(chan struct{}, 1)
+	p.snapshots = make(chan struct{}, 1)
 	debug := http.NewServeMux()
 	for _, d := range p.debug() {
 		serve := d.serve

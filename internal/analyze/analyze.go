@@ -17,6 +17,7 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
+	"fairway/internal/snapshot"
 	"fairway/internal/source"
 	"fairway/internal/source/kube/translate"
 	"fairway/internal/source/shards"
@@ -52,15 +53,53 @@ var ErrNothing = errors.New("nothing to analyze")
 // Run returns the problems of all that the options name, in the order in which a control plane lists them. If something could not be read,
 // it also returns an error that names it, together with the problems of the rest. It keeps nothing after the call.
 func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
+	a, live, unread, err := begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer live.end()
+	problems, err := a.problems(ctx, live)
+	problems, refused := withheld(problems)
+	return problems, errors.Join(unread, err, refused)
+}
+
+// Snapshot returns all that the options name as a control plane would have been told it, with the proxies that would be connected: those of
+// known workloads, and those that rules select. It fails if something could not be read.
+func Snapshot(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
+	a, live, unread, err := begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer live.end()
+	if unread != nil {
+		return nil, unread
+	}
+	if err := a.turn(ctx, live); err != nil {
+		return nil, err
+	}
+	all, selectors := known(a.graph, a.o.RootNamespace, cluster)
+	all.addAssumed(selectors, a.hasSecret)
+	for _, p := range all.proxies {
+		a.graph.In.Proxies.Set(p.ID, p)
+	}
+	if err := a.turn(ctx, live); err != nil {
+		return nil, err
+	}
+	head := snapshot.Head{Taken: time.Now().UTC(), Options: snapshot.Options{RootNamespace: a.o.RootNamespace, Cluster: cluster}}
+	return snapshot.Take(head, a.set, a.graph), nil
+}
+
+// begin reads all that the options name. unread is what could not be read; live is nil if no cluster is read.
+func begin(ctx context.Context, o Options) (a *analysis, l *live, unread, err error) {
 	if len(o.Paths) == 0 && o.Cluster == nil {
-		return nil, ErrNothing
+		return nil, nil, nil, ErrNothing
 	}
 	o.Namespace, o.RootNamespace = cmp.Or(o.Namespace, "default"), cmp.Or(o.RootNamespace, "istio-system")
 	decoder, err := config.NewDecoder(config.Options{DefaultNamespace: o.Namespace})
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	a := &analysis{
+	a = &analysis{
 		o: o, graph: compile.New(compile.Options{RootNamespace: o.RootNamespace, Cluster: cluster, Selecting: true}),
 		read:        newReader(decoder, translate.For(cluster, domain), o.Namespace, o.RootNamespace),
 		fileObjects: map[config.Key]bool{},
@@ -69,19 +108,15 @@ func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 	a.set = shards.New(a.graph.In, nil)
 	texts, unread := read(o.Paths, o.Recursive, o.Stdin)
 	if err := a.files(texts); err != nil {
-		return nil, errors.Join(unread, err)
+		return nil, nil, nil, errors.Join(unread, err)
 	}
-	var live *live
-	if o.Cluster != nil {
-		if live, err = a.follow(ctx); err != nil {
-			return nil, errors.Join(unread, err)
-		}
-		defer live.end()
-		unread = errors.Join(unread, a.look(ctx))
+	if o.Cluster == nil {
+		return a, nil, unread, nil
 	}
-	problems, err := a.problems(ctx, live)
-	problems, refused := withheld(problems)
-	return problems, errors.Join(unread, err, refused)
+	if l, err = a.follow(ctx); err != nil {
+		return nil, nil, nil, errors.Join(unread, err)
+	}
+	return a, l, errors.Join(unread, a.look(ctx)), nil
 }
 
 // withheld removes what the API server does not let its user read, and returns it as an error: it is not a mistake of the objects, but the

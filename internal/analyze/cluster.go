@@ -79,7 +79,11 @@ func (a *analysis) look(ctx context.Context) error {
 	return errors.Join(a.read.inventory.look(ctx, a.o, held), a.read.inventory.remoteSecrets(ctx, a.o))
 }
 
+// end ends the reading; nil: there is none.
 func (l *live) end() {
+	if l == nil {
+		return
+	}
 	l.stop()
 	l.running.Wait()
 }

@@ -3,11 +3,9 @@ package app
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"fairway/internal/app/registries"
 	"fairway/internal/app/secure"
 	"fairway/internal/compile/input"
+	"fairway/internal/disk"
 	"fairway/internal/mesh"
 	"fairway/internal/source/kube"
 	"fairway/internal/web"
@@ -162,7 +161,7 @@ var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File", consulReg
 func (o *Options) Validate() error {
 	var errs []error
 	if o.ConfigDir != "" {
-		if err := readable(o.ConfigDir); err != nil {
+		if err := disk.Listable(o.ConfigDir); err != nil {
 			errs = append(errs, fmt.Errorf("--configDir: %w", err))
 		}
 	}
@@ -251,22 +250,6 @@ func (o *Options) checkNumbers() (errs []error) {
 		}
 	}
 	return errs
-}
-
-// readable says why a folder cannot be read.
-func readable(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("%w; name an existing folder that may be read", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", dir)
-	}
-	if _, err := f.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w; name an existing folder that may be read", err)
-	}
-	return nil
 }
 
 func containsFold(list []string, s string) bool {

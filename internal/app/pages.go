@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	"fairway"
 	"fairway/internal/admin"
@@ -10,6 +11,7 @@ import (
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
 	"fairway/internal/mesh"
+	"fairway/internal/snapshot"
 	"fairway/internal/table"
 	"fairway/internal/xds"
 )
@@ -39,6 +41,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Problems: d.Problems,
 		Applies:  d.Applies,
 		Live:     d.live.Live,
+		Snapshot: d.Snapshot,
 		History:  d.history.Turns,
 		Sources:  func() any { return d.shards.Standings() },
 		Origin:   d.shards.OriginOf,
@@ -62,6 +65,13 @@ func (d *Discovery) pages() *admin.Pages {
 		}
 	}
 	return out
+}
+
+// Snapshot returns the control plane's input. It lists all rows, while sources and turns wait.
+func (d *Discovery) Snapshot() *snapshot.Snapshot {
+	return snapshot.Take(snapshot.Head{
+		Program: fairway.Version, Turn: d.clock.Last().Version, Taken: time.Now().UTC(), Options: d.setup.tables(), Waiting: d.door.Waits(),
+	}, d.shards, d.graph)
 }
 
 // GRPCAddr returns the address of xDS in plaintext; empty: none.

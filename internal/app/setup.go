@@ -33,6 +33,7 @@ import (
 	"fairway/internal/inject"
 	"fairway/internal/jwks/fetch"
 	"fairway/internal/quota"
+	"fairway/internal/snapshot"
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/source/kube"
@@ -99,15 +100,20 @@ func newSetup(opts Options) (s setup, err error) {
 	return s, err
 }
 
-// graph makes the tables.
-func (s setup) graph() *compile.Graph {
+// tables are the options of the tables.
+func (s setup) tables() snapshot.Options {
 	o := s.opts
-	out := compile.New(compile.Options{
+	return snapshot.Options{
 		DomainSuffix: o.Domain, RootNamespace: o.Namespace, Cluster: o.ClusterID,
 		Keys:     input.Keys{Fetched: true, By: o.KeysBy, Refresh: o.KeysRefresh},
 		Resolves: o.ResolveGateways, ScopeGateways: o.ScopeGateways, Variants: o.Variants,
-	})
-	if o.HealthStart <= 0 {
+	}
+}
+
+// graph makes the tables.
+func (s setup) graph() *compile.Graph {
+	out := compile.New(s.tables().Graph())
+	if s.opts.HealthStart <= 0 {
 		out.In.HealthReady.Set(struct{}{}, true)
 	}
 	return out

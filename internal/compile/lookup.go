@@ -6,10 +6,21 @@ import (
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
+	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
+
+// Lookup returns the row of a key, in whichever table of its type has it.
+func Lookup(tx *table.Tx, tables []*Published, k mesh.ResourceKey) (*envoy.Encoded, bool) {
+	for _, t := range tables {
+		if e, has := table.Lookup(tx, t, k); has {
+			return e, true
+		}
+	}
+	return nil, false
+}
 
 // holder returns the table that holds a resource.
 func (o Outputs) holder(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (*Published, bool) {

@@ -2,6 +2,9 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -38,6 +41,9 @@ type shownMeta struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Created     string            `json:"creationTimestamp,omitempty"`
+	UID         string            `json:"uid,omitempty"`
+	Version     string            `json:"resourceVersion,omitempty"`
+	Generation  int64             `json:"generation,omitempty"`
 }
 
 // JSON returns an object of the kind in an API server's form, for Decoder.DecodeJSON. created is in the form of RFC 3339; empty: unknown.
@@ -51,6 +57,41 @@ func (a API) JSON(k Key, labels, annotations map[string]string, created string, 
 		Name: k.Name, Namespace: k.Namespace, Labels: labels, Annotations: annotations, Created: created,
 	}})
 }
+
+// JSON returns the object in an API server's form, for Decoder.DecodeJSON. It is nil if no API server has the kind, and for Secrets and
+// ConfigMaps: an object does not have all that these contain.
+func (o *Object) JSON() ([]byte, error) {
+	group, is := o.api()
+	if !is {
+		return nil, nil
+	}
+	body, err := protojson.Marshal(o.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("write %s as JSON: %w", o.Key, err)
+	}
+	created := ""
+	if o.Created != 0 {
+		created = time.Unix(o.Created, 0).UTC().Format(time.RFC3339)
+	}
+	return json.Marshal(shown{APIVersion: group, Kind: o.Kind, Spec: body, Metadata: shownMeta{
+		Name: o.Name, Namespace: o.Namespace, Labels: o.Labels.Map(), Annotations: o.Annotations, Created: created,
+		UID: o.Stored.UID, Version: o.Stored.ResourceVersion, Generation: o.Stored.Generation,
+	}})
+}
+
+// api returns the group of the object's kind and its preferred version: "networking.istio.io/v1".
+func (o *Object) api() (group string, is bool) {
+	if o.Native != nil {
+		return groupOfIngresses + "/v1", true
+	}
+	k, is := apisByKind()[o.Kind]
+	if !is {
+		return "", false
+	}
+	return k.Group + "/" + k.Versions[0], true
+}
+
+var apisByKind = sync.OnceValue(APIsByKind)
 
 // usualVersions are the versions of most kinds of networking.istio.io.
 var usualVersions = []string{"v1", "v1beta1", "v1alpha3"}

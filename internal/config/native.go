@@ -11,12 +11,14 @@ import (
 	"fairway/internal/mesh/code"
 )
 
+// groupOfIngresses is the API group of all native kinds.
+const groupOfIngresses = "networking.k8s.io"
+
 // nativeKinds has one line for each of Kubernetes' own kinds that are turned into other objects, with the rules that are not in a schema.
 func nativeKinds() []*kind {
-	const ofNetworking = "networking.k8s.io"
 	return []*kind{
-		nativeKind(ofNetworking, Ingress, native.Ingress),
-		nativeKind(ofNetworking, IngressClass, func(*networkingv1.IngressClassSpec, *report.Report) {}),
+		nativeKind(groupOfIngresses, Ingress, native.Ingress),
+		nativeKind(groupOfIngresses, IngressClass, func(*networkingv1.IngressClassSpec, *report.Report) {}),
 	}
 }
 

@@ -48,8 +48,8 @@ func stay(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get returns a page's bytes. An error names the request and what to do.
-func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+// Get implements truth.Plane. An error names the request and what to do.
+func (c *client) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	u := url.URL{Scheme: c.scheme, Host: c.address, Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -160,7 +160,7 @@ func fetch[T any](ctx context.Context, c *client, path string, query url.Values)
 
 // Fetch implements truth.Plane.
 func (c *client) Fetch(ctx context.Context, path string, query url.Values, into any) error {
-	body, err := c.get(ctx, path, query)
+	body, err := c.Get(ctx, path, query)
 	if err != nil {
 		return err
 	}

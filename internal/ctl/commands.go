@@ -14,6 +14,7 @@ import (
 	"fairway/internal/ctl/installing"
 	"fairway/internal/ctl/kubeinject"
 	"fairway/internal/ctl/output"
+	"fairway/internal/ctl/planning"
 	"fairway/internal/ctl/stored"
 	"fairway/internal/ctl/truth"
 	"fairway/internal/ctl/workload"
@@ -56,6 +57,7 @@ func Command(version string) *cobra.Command {
 	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.services(), s.analyze(), s.tables(), s.certificates(),
 		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
 	root.AddCommand(truth.Commands(s)...)
+	root.AddCommand(planning.Commands(s)...)
 	root.AddCommand(stored.Commands()...)
 	root.AddCommand(installing.Commands(&s.cluster)...)
 	return root

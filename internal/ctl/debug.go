@@ -56,7 +56,7 @@ func (s *session) internalDebug() *cobra.Command {
 			for c, err := range s.planes(cmd.Context()) {
 				var body []byte
 				if err == nil {
-					body, err = c.get(cmd.Context(), name, query)
+					body, err = c.Get(cmd.Context(), name, query)
 				}
 				if err != nil {
 					errs = append(errs, err)

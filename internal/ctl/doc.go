@@ -1,7 +1,8 @@
 // Package ctl holds the verbs of pilotctl: each reads a debug page of a control plane and shows it as a table, JSON or YAML.
 // It knows the pages' types (admin) and how to print; everything else it asks the control plane for.
 //
-// Verbs that do more have folders: stored reads and writes objects in etcd, cluster reaches control planes in a Kubernetes cluster, install
-// puts one there (chart fills in what it installs, installing is its command line), kubeinject puts proxies into pods, workload writes the
-// folder that a machine needs to join, truth explains objects, requests and turns. All print with output.
+// Verbs that do more have folders: stored reads and writes objects in etcd, cluster reaches control planes in a Kubernetes cluster,
+// install puts one there (chart fills in what it installs, installing is its command line), kubeinject puts proxies into pods, workload
+// writes the folder that a machine needs to join, truth explains objects, requests and turns, planning changes that are not made yet.
+// All print with output.
 package ctl

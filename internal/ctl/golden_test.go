@@ -3,7 +3,10 @@ package ctl_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -54,9 +57,9 @@ func scrub(out, address string) string {
 	return out
 }
 
-// TestGolden runs the commands of each archive against a control plane. The commands are the names of the files that begin with "$"; the
-// control plane gets the other files. "connect" in the comment names the proxies: name.namespace, followed by "router" or "sotw"; "refuse"
-// names one that refuses a cluster.
+// TestGolden runs the commands of each archive against a control plane. The commands are the names of the files that begin with "$";
+// they find the files in the folder files/ there, and the control plane gets the other files. "connect" in the comment names the
+// proxies: name.namespace, followed by "router" or "sotw"; "refuse" names one that refuses a cluster.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", commands)
 }
@@ -65,8 +68,15 @@ func commands(t *testing.T, archive *golden.Archive) {
 	opts := plane.Options()
 	opts.Grace = 0 // mistakes are shown as such, not as something that waits
 	p := plane.Start(t, opts)
+	dir := t.TempDir()
 	for _, f := range archive.Files {
-		if !strings.HasPrefix(f.Name, "$") {
+		switch {
+		case strings.HasPrefix(f.Name, "files/"):
+			path := filepath.Join(dir, f.Name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, f.Data, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		case !strings.HasPrefix(f.Name, "$"):
 			p.Apply(t, f.Name, string(f.Data))
 		}
 	}
@@ -87,7 +97,12 @@ func commands(t *testing.T, archive *golden.Archive) {
 			continue
 		}
 		args := append(strings.Fields(command), "--address", p.Discovery.HTTPAddr())
-		got := scrub(pilotctl(args...), p.Discovery.HTTPAddr())
+		for i, a := range args {
+			if strings.HasPrefix(a, "files/") {
+				args[i] = filepath.Join(dir, a)
+			}
+		}
+		got := strings.ReplaceAll(scrub(pilotctl(args...), p.Discovery.HTTPAddr()), dir+"/", "")
 		archive.ResultAt(t, i, got)
 	}
 }

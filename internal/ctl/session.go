@@ -6,6 +6,8 @@ import (
 	"iter"
 	"net/url"
 
+	"k8s.io/client-go/rest"
+
 	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/truth"
 )
@@ -79,6 +81,12 @@ func (s *session) Planes(ctx context.Context) (out []truth.Plane, missing error)
 
 // Format implements truth.Session.
 func (s *session) Format() string { return s.format }
+
+// Config implements planning.Session.
+func (s *session) Config() (*rest.Config, error) { return s.cluster.Config() }
+
+// RootNamespace implements planning.Session.
+func (s *session) RootNamespace() string { return s.cluster.Namespace }
 
 // Close implements truth.Session.
 func (s *session) Close() { s.close() }

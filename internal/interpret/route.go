@@ -103,7 +103,7 @@ func (w *walk) pickRoute() {
 		}
 		if match != way.No && w.fraction(r.GetMatch()) {
 			h.route, h.part = r, part
-			s := w.Step("route", w.Resource, part, "it is the first that matches: %s", describe(r.GetMatch()))
+			s := w.Step("route", w.Resource, part, "it is the first that matches: %s", Describe(r.GetMatch()))
 			s.Passed, s.Objects = passed, way.Objects(r.GetMetadata())
 			w.pickCluster()
 			return
@@ -198,7 +198,7 @@ func (w *walk) matches(m *routev3.RouteMatch) (way.Tri, string) {
 		what string
 		is   func() way.Tri
 	}
-	list := []condition{{describe(&routev3.RouteMatch{PathSpecifier: m.GetPathSpecifier(), CaseSensitive: m.GetCaseSensitive()}),
+	list := []condition{{Describe(&routev3.RouteMatch{PathSpecifier: m.GetPathSpecifier(), CaseSensitive: m.GetCaseSensitive()}),
 		func() way.Tri { return w.pathMatches(m) }}}
 	add := func(what string, is func() way.Tri) { list = append(list, condition{what, is}) }
 	if m.GetGrpc() != nil {
@@ -271,8 +271,8 @@ func (w *walk) pathMatches(m *routev3.RouteMatch) way.Tri {
 	return way.Unsure
 }
 
-// describe says what a route wants.
-func describe(m *routev3.RouteMatch) string {
+// Describe says in words what a route wants of requests: path prefix "/", header "end-user" = "jason".
+func Describe(m *routev3.RouteMatch) string {
 	var out string
 	switch p := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Prefix:

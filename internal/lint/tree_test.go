@@ -43,11 +43,18 @@ var arrows = map[string][]string{
 	"resident":     {},
 	"disk":         {},
 	"web":          {"limit", "mesh"},
-	"admin":        {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret"},
-	"trial":        {"table", "mesh", "config", "source", "quota", "door", "compile"},
-	"analyze":      {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling", "kubeclient"},
+	"admin":        {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "snapshot"},
+	"snapshot":     {"table", "mesh", "config", "jwks", "envoy", "source", "quota", "door", "compile"},
+	"trial":        {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "xdstype"},
+	"plan": {
+		"table", "mesh", "config", "jwks", "envoy", "compile", "interpret", "printable", "snapshot", "trial", "xdstype",
+	},
+	"analyze": {
+		"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "snapshot", "spelling", "kubeclient",
+	},
 	"ctl": {
-		"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "servers", "store", "xdstype", "kubeclient",
+		"mesh", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot", "store", "trial",
+		"xdstype", "kubeclient",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable"},
@@ -85,7 +92,7 @@ var arrows = map[string][]string{
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
-	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "source", "table", "xds/library", "xdstype"},
+	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "source", "table", "trial", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"ask", "printable"},

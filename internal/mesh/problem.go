@@ -43,6 +43,17 @@ func (s Severity) String() string { return [...]string{"info", "warning", "error
 // MarshalText writes the severity by name.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText reads what MarshalText wrote.
+func (s *Severity) UnmarshalText(text []byte) error {
+	for _, known := range []Severity{Info, Warning, Error} {
+		if known.String() == string(text) {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a severity: info, warning, or error", text)
+}
+
 // Problem is a setting of a user that does not work as written. Problems are rows, never errors: what worked before keeps working. It is
 // comparable.
 type Problem struct {

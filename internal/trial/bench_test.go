@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/app/publish"
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/source"
@@ -58,7 +57,7 @@ func BenchmarkTry(b *testing.B) {
 					if err := p.trials.Try(d, func(turn table.Turn, tx *table.Tx) {
 						before += time.Since(start)
 						looking := time.Now()
-						for _, differences := range publish.Differences(p.graph, tx) {
+						for _, differences := range trial.Differences(p.graph, tx) {
 							for range differences {
 								reached++
 							}

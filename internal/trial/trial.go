@@ -9,6 +9,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,7 +25,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Limits of one trial.
+// Limits of one trial in a running control plane.
 const (
 	MostObjects = 1000    // objects to set and keys to remove
 	MostBytes   = 8 << 20 // of documents and objects
@@ -32,6 +33,9 @@ const (
 	// seconds, and no other turn is made meanwhile.
 	MostRows = 50_000
 )
+
+// Limits bound one trial. A field that is 0 has the value of its constant.
+type Limits struct{ Objects, Bytes, Rows int }
 
 // Changes are what a trial changes.
 type Changes struct {
@@ -49,20 +53,27 @@ type Changes struct {
 	Created int64
 }
 
-// Options of Trials. All are required.
+// Options of Trials. All but Limits are required.
 type Options struct {
 	Decoder *config.Decoder
 	Shards  *shards.Set
 	Budgets *quota.Gate
 	Door    *door.Door
 	Graph   *compile.Graph
+	// Limits are for tables that nobody waits for.
+	Limits Limits
 }
 
 // Trials tries changes in one control plane.
 type Trials struct{ o Options }
 
 // New returns a Trials.
-func New(o Options) *Trials { return &Trials{o} }
+func New(o Options) *Trials {
+	o.Limits = Limits{
+		Objects: cmp.Or(o.Limits.Objects, MostObjects), Bytes: cmp.Or(o.Limits.Bytes, MostBytes), Rows: cmp.Or(o.Limits.Rows, MostRows),
+	}
+	return &Trials{o}
+}
 
 // Decoded are changes that have been decoded and validated. A document with an error changes nothing: the last good version of its object
 // stays in force, and the trial shows the problems of the document.
@@ -71,8 +82,8 @@ type Decoded struct{ trial shards.Trial }
 // Decode decodes and validates changes. It fails if they are more than a trial may change, if two of them are the same object, or when ctx
 // ends. Any goroutine may call it.
 func (t *Trials) Decode(ctx context.Context, c Changes) (*Decoded, error) {
-	if n := len(c.Documents) + len(c.Objects) + len(c.Gone); n > MostObjects {
-		return nil, fmt.Errorf("a trial may change %d objects, and not %d: try them in parts", MostObjects, n)
+	if n := len(c.Documents) + len(c.Objects) + len(c.Gone); n > t.o.Limits.Objects {
+		return nil, fmt.Errorf("a trial may change %d objects, and not %d: try them in parts", t.o.Limits.Objects, n)
 	}
 	bytes := 0
 	for _, doc := range c.Documents {
@@ -81,8 +92,8 @@ func (t *Trials) Decode(ctx context.Context, c Changes) (*Decoded, error) {
 	for _, o := range c.Objects {
 		bytes += len(o.Text) + proto.Size(o.Spec)
 	}
-	if bytes > MostBytes {
-		return nil, fmt.Errorf("a trial may change %d MiB of objects, and not %d bytes: try them in parts", MostBytes>>20, bytes)
+	if bytes > t.o.Limits.Bytes {
+		return nil, fmt.Errorf("a trial may change %d MiB of objects, and not %d bytes: try them in parts", t.o.Limits.Bytes>>20, bytes)
 	}
 	out := &Decoded{shards.Trial{Source: c.Source, Gone: c.Gone, Problems: map[string][]mesh.Problem{}, Created: c.Created}}
 	seen := map[config.Key]*config.Object{}
@@ -118,19 +129,19 @@ func (t *Trials) Decode(ctx context.Context, c Changes) (*Decoded, error) {
 
 // Try makes a turn with the changes on top of all that has come in, calls look, and takes the turn back. look sees the tables as they would
 // be (tx) and all differences: of rows (table.Changes of each table), of resources by layer (Changes of compile.Outputs.Resources), of
-// proxies (publish.Differences) and of problems (compile.Graph.ProblemChanges). It must copy what it keeps.
+// proxies (Differences) and of problems (compile.Graph.ProblemChanges). It must copy what it keeps.
 //
 // Only the owner of the turns may call Try, between turns, when nothing is staged. Turns and readers wait for twice the time of the turn,
 // plus the time of look. Sources wait only while a station computes. Try fails without calling look if there is no source of the name, or
-// if the changes would make more than MostRows rows.
+// if the changes would make more rows than Limits allow.
 func (t *Trials) Try(d *Decoded, look func(table.Turn, *table.Tx)) error {
 	b, err := t.o.Shards.Try(d.trial)
 	if err != nil {
 		return fmt.Errorf("try a change: %w", err)
 	}
 	b = t.o.Budgets.Try(b)
-	if rows := t.rows(b); rows > MostRows {
-		return fmt.Errorf("a trial may make %d rows, and these objects would make about %d: try them in parts", MostRows, rows)
+	if rows := t.rows(b); rows > t.o.Limits.Rows {
+		return fmt.Errorf("a trial may make %d rows, and these objects would make about %d: try them in parts", t.o.Limits.Rows, rows)
 	}
 	t.o.Graph.Try(t.o.Door.Try(b), look)
 	return nil

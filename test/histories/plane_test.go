@@ -51,6 +51,8 @@ type planes struct {
 	// words and variables say so to programs.
 	words, variables []string
 	grpc             string // where streams in plaintext are taken; empty: at any port
+
+	beside func() source.Source // makes one more source; nil: there is none
 }
 
 // inProcess is a control plane in this process.
@@ -110,6 +112,9 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 			return nil, err
 		}
 		sources = append(sources, out.rules)
+	}
+	if p.beside != nil {
+		sources = append(sources, p.beside())
 	}
 	opts, said := p.fitted(), &rig.Log{}
 	opts.Log = slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelInfo}))

@@ -36,6 +36,7 @@ type player struct {
 	machines map[string]proxy  // proxies that came last with a WorkloadGroup, by node id, since the control plane started
 	keeps    bool              // the control plane keeps on disk which machines are registered
 	tried    int               // how often it was asked where objects apply
+	planner  *planning         // plans steps before they are made; nil: nothing does
 }
 
 // saying is the last report of an agent about its application, and the proxy as it was then.
@@ -81,6 +82,11 @@ func (p *player) step(st step) error {
 			return err
 		}
 	}
+	if p.planner != nil {
+		if err := p.planner.plan(ctx, st, p); err != nil {
+			return fmt.Errorf("plan: %w", err)
+		}
+	}
 	for _, a := range st {
 		p.world.do(a)
 	}
@@ -104,8 +110,16 @@ func (p *player) step(st step) error {
 			return err
 		}
 	}
-	if err := p.check(ctx, reported); err != nil || !restart {
+	if err := p.check(ctx, reported); err != nil {
 		return err
+	}
+	if p.planner != nil {
+		if err := p.planner.check(p.clients); err != nil {
+			return err
+		}
+	}
+	if !restart {
+		return nil
 	}
 	less := ""
 	for _, c := range p.clients {

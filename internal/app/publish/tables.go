@@ -2,7 +2,6 @@ package publish
 
 import (
 	"fairway/internal/compile"
-	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
@@ -48,18 +47,8 @@ func (p *Publisher) row(k library.RowKey) (out rowChange) {
 		return out
 	}
 	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
-	p.graph.Store.Read(func(tx *table.Tx) { out.New, out.Has = lookup(tx, p.graph.Out.Resources[typ], out.Key) })
+	p.graph.Store.Read(func(tx *table.Tx) { out.New, out.Has = compile.Lookup(tx, p.graph.Out.Resources[typ], out.Key) })
 	return out
-}
-
-// lookup is the row of a key, in whichever table of its type has it.
-func lookup(tx *table.Tx, tables []*compile.Published, k mesh.ResourceKey) (*envoy.Encoded, bool) {
-	for _, t := range tables {
-		if e, has := table.Lookup(tx, t, k); has {
-			return e, true
-		}
-	}
-	return nil, false
 }
 
 // PublishWithNext publishes rows with the next turn. An audit found that their published versions differ from the tables.

@@ -22,6 +22,8 @@ type Plane interface {
 	Called() string // its pod, or its address
 	// Fetch reads a page of JSON.
 	Fetch(ctx context.Context, path string, query url.Values, into any) error
+	// Get reads a page as it is.
+	Get(ctx context.Context, path string, query url.Values) ([]byte, error)
 }
 
 // Commands returns the verbs.

@@ -120,21 +120,24 @@ func Decode(registry string, content []byte, rules *config.Decoder) (Cluster, er
 	return out, nil
 }
 
-// check returns an error if the source of a cluster does not hand in such rows.
+// check returns an error if the source of a cluster does not hand in such rows. registry is that of the cluster; empty: any.
 func (s shard) check(registry string) error {
-	bad := func(what string) error { return fmt.Errorf("it contains a %s of another cluster", what) }
+	bad := func(what string) error {
+		return fmt.Errorf("it contains a %s of another cluster, or one that no source hands in", what)
+	}
+	other := func(of string) bool { return registry != "" && of != registry }
 	for _, v := range s.Services {
-		if v == nil || v.Key.Registry != registry || !known(v) || len(v.Clusters) > 0 || v.ClusterLocal {
+		if v == nil || other(v.Key.Registry) || !known(v) || len(v.Clusters) > 0 || v.ClusterLocal {
 			return bad("service")
 		}
 	}
 	for _, v := range s.Slices {
-		if v == nil || v.Key.Service.Registry != registry {
+		if v == nil || other(v.Key.Service.Registry) {
 			return bad("slice")
 		}
 		ids := map[string]bool{}
 		for _, e := range v.Endpoints {
-			if ids[e.ID] || e.Health > mesh.Unready || e.Workload != (mesh.WorkloadKey{}) && e.Workload.Registry != registry ||
+			if ids[e.ID] || e.Health > mesh.Unready || e.Workload != (mesh.WorkloadKey{}) && other(e.Workload.Registry) ||
 				!runsIn(registry, e.Machine) {
 				return bad("endpoint")
 			}
@@ -142,26 +145,26 @@ func (s shard) check(registry string) error {
 		}
 	}
 	for _, v := range s.Workloads {
-		if v == nil || v.Key.Registry != registry || v.Health > mesh.Unready || !runsIn(registry, v.Machine) {
+		if v == nil || other(v.Key.Registry) || v.Health > mesh.Unready || !runsIn(registry, v.Machine) {
 			return bad("workload")
 		}
 	}
 	for _, v := range s.Machines {
-		if v.Key.Registry != registry {
+		if other(v.Key.Registry) {
 			return bad("machine")
 		}
 	}
 	for _, v := range s.Namespaces {
-		if v.Key.Registry != registry {
+		if other(v.Key.Registry) {
 			return bad("namespace")
 		}
 	}
 	return nil
 }
 
-// runsIn reports whether a machine belongs to a registry, or there is none.
+// runsIn reports whether a machine belongs to a registry (empty: any), or there is none.
 func runsIn(registry string, m mesh.MachineRef) bool {
-	return m == (mesh.MachineRef{}) || m.Key().Registry == registry
+	return registry == "" || m == (mesh.MachineRef{}) || m.Key().Registry == registry
 }
 
 // known reports whether the protocols and the resolution of a service are known ones.

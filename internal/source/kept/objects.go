@@ -2,8 +2,6 @@ package kept
 
 import (
 	"errors"
-	"fmt"
-	"time"
 
 	"fairway/internal/config"
 	"fairway/internal/printable"
@@ -16,6 +14,9 @@ type object struct {
 	Line int    `json:",omitempty"`
 	Text string
 	Tree bool `json:",omitempty"` // the text is made here, of an object that came as a message
+
+	Created int64          `json:",omitempty"` // in Unix seconds, if the text does not say it
+	Stored  *config.Stored `json:",omitempty"` // of an object that an API server has
 }
 
 // maxPlace is how many bytes the name of a place may have.
@@ -28,34 +29,18 @@ func written(o *config.Object) (row object, is bool, err error) {
 		return row, false, nil
 	}
 	row = object{Key: o.Key, File: o.Ref.File, Line: o.Ref.Line, Text: string(o.Text)}
+	row.Created = o.Created
+	if o.Stored != (config.Stored{}) {
+		row.Stored = &o.Stored
+	}
 	if row.Tree = len(o.Text) == 0; row.Tree {
-		text, err := tree(o)
+		text, err := o.JSON()
 		if text == nil || err != nil {
 			return row, false, err
 		}
 		row.Text = string(text)
 	}
 	return row, true, nil
-}
-
-// apis are those of Istio's kinds.
-var apis = config.APIsByKind()
-
-// tree returns an object without a text as JSON; nil: it is of no kind of Istio's.
-func tree(o *config.Object) ([]byte, error) {
-	api, is := apis[o.Kind]
-	if !is {
-		return nil, nil
-	}
-	created := ""
-	if o.Created != 0 {
-		created = time.Unix(o.Created, 0).UTC().Format(time.RFC3339)
-	}
-	text, err := api.JSON(o.Key, o.Labels.Map(), o.Annotations, created, o.Spec)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Key, err)
-	}
-	return text, nil
 }
 
 // read decodes the objects that were written.
@@ -65,6 +50,9 @@ func read(all []object, rules *config.Decoder) (out []*config.Object, err error)
 			return nil, errors.New("it contains an object of a kind that is not stored")
 		}
 		o := row.decode(rules)
+		if o != nil && o.Created != row.Created && row.Created != 0 {
+			o = o.CreatedAt(row.Created)
+		}
 		switch {
 		case o == nil:
 		case o.Key != row.Key || o.Credential != nil:
@@ -79,14 +67,18 @@ func read(all []object, rules *config.Decoder) (out []*config.Object, err error)
 // decode reads a row as its source did; nil: it is not valid.
 func (row object) decode(rules *config.Decoder) (o *config.Object) {
 	doc := config.Document{File: row.File, Line: row.Line, Text: []byte(row.Text)}
+	var stored config.Stored
+	if row.Stored != nil {
+		stored = *row.Stored
+	}
 	switch {
 	case row.Tree:
-		if o, _ = rules.DecodeJSON("", doc.Text); o == nil {
+		if o, _ = rules.DecodeJSON(stored.Cluster, doc.Text); o == nil {
 			return nil
 		}
 		ref := o.Ref
 		ref.File, ref.Line = row.File, row.Line
-		return o.At(config.Written{Ref: ref})
+		return o.At(config.Written{Ref: ref, Stored: o.Stored})
 	case row.Key.Kind == config.MeshConfig:
 		o, _ = rules.DecodeMeshConfig(doc)
 	case row.Key.Kind == config.MeshNetworks:

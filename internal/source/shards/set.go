@@ -178,13 +178,18 @@ func (s *Set) Shards(name string, since uint64) (said []source.Shard, changes ui
 	if m == nil || m.changes <= since {
 		return nil, since
 	}
+	return s.shardsOf(m), m.changes
+}
+
+// shardsOf returns everything that a source has handed in. mu is held.
+func (s *Set) shardsOf(m *member) (said []source.Shard) {
 	for _, at := range m.shardsWhere(func(*shard) bool { return true }) {
 		said = append(said, source.Shard{Key: at.key, Whole: true, Rows: source.Rows{
 			Objects: s.objects.of(at), Services: s.services.of(at), Slices: s.slices.of(at),
 			Workloads: s.workloads.of(at), Machines: s.machines.of(at), Namespaces: s.namespaces.of(at),
 		}})
 	}
-	return said, m.changes
+	return said
 }
 
 // Leave ends what Join began. keep says whether the rows of the source stay, as for a registry that is lost for a while,

@@ -1,0 +1,249 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/analyze"
+	"fairway/internal/config"
+	"fairway/internal/ctl/output"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/plan"
+	"fairway/internal/printable"
+	"fairway/internal/trial"
+)
+
+// flags are those of plan.
+type flags struct {
+	files                            []string
+	namespace, on, source            string
+	recursive, remove, diff, cluster bool
+}
+
+// errChanges is the end of a plan that changes something.
+var errChanges = errors.New("the change makes a difference")
+
+// planned shows what a change would do.
+func planned(s Session) *cobra.Command {
+	p := &flags{}
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE|FOLDER|-...",
+		Short: "Show what a change of objects would do, before it is made",
+		Long: "Reads the input of the control plane (its snapshot, without secrets), computes here which resources every connected proxy " +
+			"would be sent if the objects in the files were applied, and shows the differences: dangers, which requests go " +
+			"elsewhere, which policies allow or deny more, which problems come and go, and the resources. Nothing is changed, and the " +
+			"control plane computes nothing.\n\n" +
+			"Without a control plane: --on plans on top of a snapshot in a file, or of a folder of rules, and --use-kube on top of the " +
+			"kubeconfig's cluster; the proxies are then those that its workloads and rules would have.\n\n" +
+			"  pilotctl plan -f reviews.yaml\n" +
+			"  pilotctl plan -f rules/ --diff\n" +
+			"  pilotctl plan -f old-policy.yaml --delete\n" +
+			"  pilotctl plan -f new.yaml --on rules/\n\n" +
+			"It ends with 0 if the change makes no difference, with 1 if it makes one, and with 2 if that cannot be said.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(p.files) == 0 {
+				return errors.New("the change is missing: -f names files or folders of objects")
+			}
+			defer s.Close()
+			found, err := p.run(cmd.Context(), s, cmd.InOrStdin())
+			if err != nil {
+				return output.CannotSay(err)
+			}
+			if err := p.show(cmd.OutOrStdout(), s.Format(), found); err != nil {
+				return output.CannotSay(err)
+			}
+			if !found.Empty() {
+				return output.Fail(errChanges)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&p.files, "filename", "f", nil, "files or folders of objects; -: standard input")
+	f.BoolVarP(&p.recursive, "recursive", "R", false, "read folders in folders too")
+	f.StringVarP(&p.namespace, "namespace", "n", "default", "namespace of objects that name none")
+	f.BoolVar(&p.remove, "delete", false, "the objects are removed, not applied")
+	f.BoolVar(&p.diff, "diff", false, "show each field that differs, of all resources")
+	f.StringVar(&p.on, "on", "", "plan on top of this: a snapshot, or a folder of rules")
+	f.BoolVarP(&p.cluster, "use-kube", "k", false, "plan on top of the kubeconfig's cluster, without asking a control plane")
+	f.StringVar(&p.source, "source", "",
+		"the source that the objects come from, as /debug/sourcez names it (default: the one that has them, or the first)")
+	return cmd
+}
+
+// run makes the plan.
+func (p *flags) run(ctx context.Context, s Session, stdin io.Reader) (*plan.Plan, error) {
+	decoder, err := config.NewDecoder(config.Options{DefaultNamespace: p.namespace})
+	if err != nil {
+		return nil, err
+	}
+	changes, err := p.changes(decoder, stdin)
+	if err != nil {
+		return nil, err
+	}
+	base, err := p.base(ctx, s, decoder)
+	if err != nil {
+		return nil, err
+	}
+	planner, err := plan.New(base, decoder)
+	if err != nil {
+		return nil, err
+	}
+	return planner.Plan(ctx, changes)
+}
+
+// changes reads the files.
+func (p *flags) changes(d *config.Decoder, stdin io.Reader) (out trial.Changes, err error) {
+	docs, err := analyze.Documents(p.files, p.recursive, stdin)
+	if err != nil {
+		return out, err
+	}
+	out.Source = p.source
+	objects := 0
+	for _, doc := range docs {
+		o, problems := d.Decode(doc)
+		for _, bad := range problems {
+			if bad.Severity == mesh.Error && p.remove {
+				return out, fmt.Errorf("it does not say what to remove: %s", bad)
+			}
+		}
+		if o == nil && !slices.ContainsFunc(problems, func(p mesh.Problem) bool { return p.Code != code.ForeignKind }) {
+			continue // it is empty, or for another program
+		}
+		objects++
+		if p.remove && o != nil {
+			out.Gone = append(out.Gone, o.Key)
+		} else if !p.remove {
+			out.Documents = append(out.Documents, doc)
+		}
+	}
+	if objects == 0 {
+		return out, errors.New("there are no objects in what -f names")
+	}
+	return out, nil
+}
+
+// show prints the plan.
+func (p *flags) show(w io.Writer, format string, found *plan.Plan) error {
+	if format == "json" || format == "yaml" {
+		return output.WriteValue(w, format, found)
+	}
+	var b strings.Builder
+	switch {
+	case found.Empty():
+		fmt.Fprintf(&b, "nothing would change for the %s\n", output.Number(found.Connected, "connected proxy", "connected proxies"))
+	case found.Proxies == 0:
+		fmt.Fprintf(&b, "none of %s would be sent anything\n", output.Number(found.Connected, "proxy", "proxies"))
+	default:
+		fmt.Fprintf(&b, "%d of %s would be sent something: %s\n", found.Proxies,
+			output.Number(found.Connected, "proxy", "proxies"), size(found))
+	}
+	writeAll(&b, "DANGER", found.Dangers)
+	writeProblems(&b, "problems that come", found.Added)
+	writeAll(&b, "requests, endpoints and policies", found.Changes)
+	writeProblems(&b, "problems that go", found.Removed)
+	if len(found.Asks) > 0 {
+		fmt.Fprintf(&b, "\nthe control plane would have to ask for these; the plan shows the state without them\n  %s\n",
+			strings.Join(found.Asks, "\n  "))
+	}
+	p.writeResources(&b, found.Resources)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// size says how much is sent, by type.
+func size(p *plan.Plan) string {
+	var parts []string
+	for _, t := range p.Types {
+		for _, n := range []struct {
+			n    int
+			what string
+		}{{t.Added, "added"}, {t.Changed, "changed"}, {t.Removed, "removed"}} {
+			if n.n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s %s", n.n, t.Type, n.what))
+			}
+		}
+	}
+	return fmt.Sprintf("%s; %d bytes in all", strings.Join(parts, ", "), p.Bytes)
+}
+
+func writeAll(b *strings.Builder, title string, all []plan.Sentence) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, s := range all {
+		fmt.Fprintf(b, "  %s%s\n", printable.Text(s.Text, printable.Long), whom(s.Proxies, s.Some))
+	}
+}
+
+// whom names the proxies that something is about.
+func whom(n int, some []string) string {
+	if n == 0 {
+		return ""
+	}
+	names := make([]string, len(some))
+	for i, id := range some {
+		names[i] = printable.Text(page.ShortName(mesh.ProxyID(id).Node()), printable.Short)
+	}
+	if n > len(some) {
+		names = append(names, "…")
+	}
+	return fmt.Sprintf(" (%s: %s)", output.Number(n, "proxy", "proxies"), strings.Join(names, ", "))
+}
+
+func writeProblems(b *strings.Builder, title string, all []plan.Problem) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, p := range all {
+		fmt.Fprintf(b, "  %s\n", printable.Text(p.Text, printable.Long))
+	}
+}
+
+// Without --diff this many resources are listed, and of each this many fields.
+const (
+	mostResources = 20
+	mostFields    = 3
+)
+
+func (p *flags) writeResources(b *strings.Builder, all []plan.Resource) {
+	if len(all) == 0 {
+		return
+	}
+	b.WriteString("\nresources\n")
+	for i, r := range all {
+		if i == mostResources && !p.diff {
+			fmt.Fprintf(b, "  and %d more: --diff shows all\n", len(all)-i)
+			break
+		}
+		fmt.Fprintf(b, "  %s %s %s%s\n", r.Change, r.Type, printable.Text(r.Name, printable.Long), whom(r.Proxies, r.Some))
+		for j, f := range r.Fields {
+			if j == mostFields && !p.diff {
+				fmt.Fprintf(b, "    and %s more: --diff shows all\n", output.Plural(len(r.Fields)-j, "field"))
+				break
+			}
+			fmt.Fprintf(b, "    %s: %s → %s\n", f.Path, p.value(f.Old), p.value(f.New))
+		}
+	}
+}
+
+// mostValue is how many characters of a value are shown without --diff.
+const mostValue = 100
+
+func (p *flags) value(text string) string {
+	if runes := []rune(text); len(runes) > mostValue && !p.diff {
+		text = string(runes[:mostValue]) + "…"
+	}
+	return output.OrDash(text)
+}
