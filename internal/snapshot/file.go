@@ -157,7 +157,7 @@ func Decode(r io.Reader, rules *config.Decoder) (*Snapshot, error) {
 		}
 		d.lines++
 	}
-	if rest, _ := io.Copy(io.Discard, io.LimitReader(limited, 1<<10)); rest > 1 {
+	if err := from.Decode(&line{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the snapshot goes on after its end")
 	}
 	return d.out, nil

@@ -101,7 +101,9 @@ func (c credential) object(d *config.Decoder) (*config.Object, error) {
 type pair struct{ chain, key []byte }
 
 // placeholder is the certificate that stands for all others.
-var placeholder = sync.OnceValues(func() (pair, error) {
+var placeholder = sync.OnceValues(newPair)
+
+func newPair() (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return pair{}, err
@@ -123,4 +125,4 @@ var placeholder = sync.OnceValues(func() (pair, error) {
 		chain: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		key:   pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}, nil
-})
+}
