@@ -52,5 +52,6 @@ func command() *cobra.Command {
 	flags.Bind(discovery.Flags())
 	root.AddCommand(discovery)
 	root.AddCommand(authority.Commands()...)
+	root.AddCommand(replayCommand())
 	return root
 }

@@ -54,6 +54,8 @@ type Pages struct {
 	History func(TurnFilter) []page.Turn
 	// Snapshot returns the content of /debug/snapshotz; nil: there is no such page.
 	Snapshot func() *snapshot.Snapshot
+	// Lines returns the content of /debug/logz; nil: there is no such page.
+	Lines func() string
 	// Sources returns the content of /debug/sourcez; nil: there is no such page.
 	Sources func() any
 	// Writes returns the content of /debug/writez; nil: nothing is written into a cluster, and there is no such page.
@@ -126,6 +128,10 @@ func (p *Pages) debug() []debugPage {
 			"appliesz", "for how many connected proxies objects make a difference, and why for none: ?kind=&namespace=&name=&after=",
 			p.appliesz, true,
 		})
+	}
+	if p.Lines != nil {
+		show := func(w http.ResponseWriter, _ *http.Request) { writeText(w, p.Lines()) }
+		all = append(all, debugPage{"logz", "the last lines of the log", show, true})
 	}
 	if p.Snapshot != nil {
 		all = append(all, debugPage{

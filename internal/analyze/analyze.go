@@ -89,7 +89,7 @@ func Snapshot(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 	return snapshot.Take(head, a.set, a.graph), nil
 }
 
-// begin reads all that the options name. unread is what could not be read; live is nil if no cluster is read.
+// begin reads all that the options name. unread names all that could not be read; live is nil if no cluster is read.
 func begin(ctx context.Context, o Options) (a *analysis, l *live, unread, err error) {
 	if len(o.Paths) == 0 && o.Cluster == nil {
 		return nil, nil, nil, ErrNothing

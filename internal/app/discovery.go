@@ -20,7 +20,9 @@ import (
 	"fairway/internal/app/machines"
 	"fairway/internal/app/publish"
 	"fairway/internal/app/pushed"
+	"fairway/internal/app/recent"
 	"fairway/internal/app/registries"
+	"fairway/internal/app/replay"
 	"fairway/internal/app/selectors"
 	"fairway/internal/app/serving"
 	"fairway/internal/app/session"
@@ -108,8 +110,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	opts.Log = slog.New(printable.Handler(opts.Log.Handler()))
-	s, err := newSetup(opts)
+	lines := recent.New()
+	opts.Log = slog.New(printable.Handler(lines.Handler(opts.Log.Handler())))
+	s, err := newSetup(opts, lines)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +155,8 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	in.pushes = pushed.New(pushed.Options{Prove: s.secure.Certified, Refused: in.refused.Push, Log: s.opts.Log})
 	in.named = configsources.New(s.configSources(in))
 	files := in.selected.Origin(s.files, selectors.Files)
-	order := slices.Concat([]source.Source{files}, in.own.Sources(), []source.Source{in.registries, in.named}, extra)
+	named := []source.Source{in.registries, in.named}
+	order := slices.Concat([]source.Source{files}, in.own.Sources(), named, extra, replay.Sources(s.opts.Replay))
 	if in.sources, err = join(in.shards, order); err != nil {
 		return in, err
 	}
@@ -185,7 +189,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	out.loop = loop.New(loop.Options{
 		Clock: in.clock, Store: in.graph.Store, Pending: in.graph.Pending, Batches: in.shards.Turn, Read: in.door.Synced,
 		Complete: func() bool {
-			return in.names == nil || wanted.NamesAnswered(in.graph.Store, in.graph.Networks.Unanswered)
+			return in.names == nil || s.opts.Replay != nil || wanted.NamesAnswered(in.graph.Store, in.graph.Networks.Unanswered)
 		},
 		Followers: followers(s, in, out), Auditor: out.auditor,
 		Started: s.started(in.graph, out.standing, out.sockets),
@@ -209,7 +213,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 // followers returns the functions that pass a turn's changes on, in order.
 func followers(s setup, in incoming, out outgoing) []loop.Follower {
 	g, p := in.graph, out.publisher
-	return slices.Concat([]loop.Follower{
+	return replay.Followers(s.opts.Replay, slices.Concat([]loop.Follower{
 		{Name: "history", Follow: out.history.Begin},
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
 		{Name: "history of what was published", Follow: out.history.End},
@@ -222,5 +226,5 @@ func followers(s setup, in incoming, out outgoing) []loop.Follower {
 	}, in.cluster.Followers(), []loop.Follower{
 		{Name: "shared machines", Follow: func(loop.Turn) { in.shared.Follow() }},
 		{Name: "metrics and log", Follow: loop.Observer{Metrics: s.metrics, Published: p.Published, Log: s.opts.Log}.Follow},
-	})
+	}))
 }

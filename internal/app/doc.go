@@ -35,6 +35,8 @@
 //   - injection: what API servers ask, and the injector in force;
 //   - listen: addresses, and the pages served there;
 //   - memory: how the collector works, and what is given back to the system;
+//   - recent: the last lines of the log;
+//   - replay: a snapshot in place of everything outside;
 //   - environment: options that are environment variables, and this process's name;
 //   - authority: the commands that work on the folder of root and tokens.
 package app

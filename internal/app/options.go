@@ -10,11 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/app/environment"
 	"fairway/internal/app/registries"
 	"fairway/internal/app/secure"
 	"fairway/internal/compile/input"
 	"fairway/internal/disk"
 	"fairway/internal/mesh"
+	"fairway/internal/snapshot"
 	"fairway/internal/source/kube"
 	"fairway/internal/web"
 )
@@ -89,6 +91,8 @@ type Options struct {
 	// Signer is the Kubernetes signer (PILOT_CERT_PROVIDER, behind k8s.io/) of the certificates that API servers see and of those
 	// in MeshConfig.certificates; empty: the own authority signs them.
 	Signer string
+	// Replay is the input in place of everything outside (pilot-discovery replay); nil: sources are read.
+	Replay *snapshot.Snapshot
 	Log    *slog.Logger
 }
 
@@ -200,7 +204,7 @@ func (o *Options) Validate() error {
 	if o.GRPCAddr == "" && o.SecureAddr == "" {
 		errs = append(errs, errors.New("--grpcAddr, --secureGRPCAddr: without either no proxy can connect; give host:port"))
 	}
-	errs = append(errs, o.checkNumbers()...)
+	errs = append(errs, o.checkNumbers())
 	if o.Domain == "" || strings.ContainsAny(o.Domain, " /:") {
 		errs = append(errs, fmt.Errorf("--domain: %q is not a DNS suffix; the usual is cluster.local", o.Domain))
 	}
@@ -208,48 +212,26 @@ func (o *Options) Validate() error {
 }
 
 // checkNumbers reports durations and bounds that are not positive.
-func (o *Options) checkNumbers() (errs []error) {
-	for _, d := range []struct {
-		flag string
-		d    time.Duration
-	}{{"--keepaliveInterval", o.KeepAlive}, {"--keepaliveTimeout", o.KeepTimeout}, {"--sendTimeout", o.SendTimeout}} {
-		if d.d <= 0 {
-			errs = append(errs, fmt.Errorf("%s: %s; want a positive duration as 30s", d.flag, d.d))
-		}
-	}
-	for _, d := range []struct {
-		flag string
-		d    time.Duration
-	}{
-		{"--keepaliveMaxServerConnectionAge", o.MaxAge},
-		{"--shutdownDuration", o.Shutdown},
-		{"--referenceGrace", o.Grace},
-		{"PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace},
-		{"PILOT_REMOTE_CLUSTER_TIMEOUT", o.ClusterWait},
-		{"PILOT_STALE_CLUSTER_TTL", o.ClusterTTL},
-		{"PILOT_STALE_SOURCE_ERROR", o.StaleError},
-	} {
-		if d.d < 0 {
-			errs = append(errs, fmt.Errorf("%s: %s; want a duration as 30s, or 0", d.flag, d.d))
-		}
-	}
-	for _, n := range []struct {
-		flag string
-		n    int
-	}{
-		{"--maxStreams", o.MaxStreams},
-		{"--maxProxiesPerIdentity", o.ProxyShare},
-		{"--maxVariantsPerIdentity", o.Variants},
-		{"--newStreamsPerSecond", o.NewStreams},
-		{"--maxRequestBytes", o.MaxMessage},
-		{"--maxSubscriptions", o.MaxNames},
-		{"--remoteClusterMaxMiB", o.ClusterMiB},
-	} {
-		if n.n <= 0 {
-			errs = append(errs, fmt.Errorf("%s: %d; want a positive number", n.flag, n.n))
-		}
-	}
-	return errs
+func (o *Options) checkNumbers() error {
+	return errors.Join(
+		environment.Positive("--keepaliveInterval", o.KeepAlive),
+		environment.Positive("--keepaliveTimeout", o.KeepTimeout),
+		environment.Positive("--sendTimeout", o.SendTimeout),
+		environment.NotNegative("--keepaliveMaxServerConnectionAge", o.MaxAge),
+		environment.NotNegative("--shutdownDuration", o.Shutdown),
+		environment.NotNegative("--referenceGrace", o.Grace),
+		environment.NotNegative("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", o.HealthGrace),
+		environment.NotNegative("PILOT_REMOTE_CLUSTER_TIMEOUT", o.ClusterWait),
+		environment.NotNegative("PILOT_STALE_CLUSTER_TTL", o.ClusterTTL),
+		environment.NotNegative("PILOT_STALE_SOURCE_ERROR", o.StaleError),
+		environment.Count("--maxStreams", o.MaxStreams),
+		environment.Count("--maxProxiesPerIdentity", o.ProxyShare),
+		environment.Count("--maxVariantsPerIdentity", o.Variants),
+		environment.Count("--newStreamsPerSecond", o.NewStreams),
+		environment.Count("--maxRequestBytes", o.MaxMessage),
+		environment.Count("--maxSubscriptions", o.MaxNames),
+		environment.Count("--remoteClusterMaxMiB", o.ClusterMiB),
+	)
 }
 
 func containsFold(list []string, s string) bool {

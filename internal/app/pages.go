@@ -42,6 +42,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Applies:  d.Applies,
 		Live:     d.live.Live,
 		Snapshot: d.Snapshot,
+		Lines:    d.setup.lines.Text,
 		History:  d.history.Turns,
 		Sources:  func() any { return d.shards.Standings() },
 		Origin:   d.shards.OriginOf,

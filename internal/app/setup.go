@@ -15,7 +15,9 @@ import (
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/reader"
+	"fairway/internal/app/recent"
 	"fairway/internal/app/registries"
+	"fairway/internal/app/replay"
 	"fairway/internal/app/secure"
 	"fairway/internal/app/serving"
 	"fairway/internal/app/session"
@@ -44,6 +46,7 @@ import (
 
 // setup is what parts are made from, besides other parts. Making it shows mistakes in the options or in the files that they name.
 type setup struct {
+	lines   *recent.Log // the last of the log
 	began   time.Time
 	opts    Options
 	decoder *config.Decoder
@@ -56,8 +59,8 @@ type setup struct {
 }
 
 // newSetup makes it. The address with TLS is opened last.
-func newSetup(opts Options) (s setup, err error) {
-	s = setup{began: time.Now(), opts: opts, metrics: admin.NewMetrics(fairway.Version), tags: new(kube.Tags)}
+func newSetup(opts Options, lines *recent.Log) (s setup, err error) {
+	s = setup{lines: lines, began: time.Now(), opts: opts, metrics: admin.NewMetrics(fairway.Version), tags: new(kube.Tags)}
 	if s.decoder, err = config.NewDecoder(config.Options{}); err != nil {
 		return s, err
 	}
@@ -113,6 +116,7 @@ func (s setup) tables() snapshot.Options {
 // graph makes the tables.
 func (s setup) graph() *compile.Graph {
 	out := compile.New(s.tables().Graph())
+	replay.Stage(s.opts.Replay, out)
 	if s.opts.HealthStart <= 0 {
 		out.In.HealthReady.Set(struct{}{}, true)
 	}
@@ -204,6 +208,7 @@ func (s setup) names(graph *compile.Graph) *lookup.Resolver {
 func (s setup) session(cluster *writeback.Writer) session.Options {
 	o := session.Options{
 		Linger: s.opts.ProxyLinger, Grace: s.opts.HealthGrace, Share: s.opts.ProxyShare, Variants: s.opts.Variants,
+		Known: replay.Known(s.opts.Replay),
 	}
 	if cluster != nil { // a cluster knows machines too
 		o.Machines = cluster

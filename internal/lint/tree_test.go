@@ -127,6 +127,8 @@ var arrows = map[string][]string{
 	"app/writeback": {"app/environment", "app/loop", "app/session", "compile", "config", "mesh", "source", "table", "writes"},
 	"app/listen":    {"web"},
 	"app/memory":    {"resident"},
+	"app/recent":    {},
+	"app/replay":    {"app/loop", "compile", "mesh", "snapshot", "source"},
 	"app/secure": {
 		"admin", "app/environment", "app/lease", "app/proof",
 		"config", "disk", "envoy", "identity", "limit", "mesh", "table", "xds",

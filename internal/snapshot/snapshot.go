@@ -53,7 +53,7 @@ type Row[K, V any] struct {
 	Value V
 }
 
-// Outside is what a control plane knows beside what its sources hand in.
+// Outside is the knowledge of a control plane that does not come from its sources.
 type Outside struct {
 	Proxies      []Row[mesh.ProxyID, mesh.Proxy]
 	Health       []Row[mesh.ProxyID, mesh.HealthReport] `json:",omitempty"`

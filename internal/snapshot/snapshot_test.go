@@ -135,8 +135,10 @@ func world(t testing.TB, d *config.Decoder) (s *snapshot.Snapshot, hidden []stri
 			Health: []snapshot.Row[mesh.ProxyID, mesh.HealthReport]{{
 				Key: proxy.ID, Value: mesh.HealthReport{Proxy: proxy, From: netip.MustParseAddr("10.0.0.9"), Detail: "503"},
 			}},
-			HealthReady:  true,
-			HealthStored: []snapshot.Row[config.Key, bool]{{Key: config.Key{Kind: config.WorkloadEntry, Namespace: "shop", Name: "w"}, Value: true}},
+			HealthReady: true,
+			HealthStored: []snapshot.Row[config.Key, bool]{{
+				Key: config.Key{Kind: config.WorkloadEntry, Namespace: "shop", Name: "w"}, Value: true,
+			}},
 			Members: []snapshot.Row[mesh.ProxyID, input.Member]{{
 				Key: proxy.ID, Value: input.Member{Member: config.Member{Namespace: "shop", Group: "g"}, Standing: mesh.Here},
 			}},
@@ -269,6 +271,9 @@ func TestBroken(t *testing.T) {
 	good := encode(t, s)
 	text := lines(t, good)
 	first, rest, _ := strings.Cut(text, "\n")
+	after := func(lines ...string) string { // the head and a source
+		return string(packed(t, strings.Join(append([]string{first, `{"Source":{"Name":"a"}}`}, lines...), "\n")))
+	}
 	for name, c := range map[string]struct{ file, want string }{
 		"empty":           {"", "not a snapshot"},
 		"text":            {"{}", "not a snapshot"},
@@ -280,10 +285,10 @@ func TestBroken(t *testing.T) {
 		"an empty line":   {string(packed(t, first+"\n{}\n")), "it is empty"},
 		"unknown":         {string(packed(t, first+"\n{\"Other\":1}\n")), "damaged"},
 		"rows first":      {string(packed(t, first+"\n{\"Part\":{\"Services\":[{}]}}\n")), "before their source"},
-		"a source twice":  {string(packed(t, first+"\n{\"Source\":{\"Name\":\"a\"}}\n{\"Source\":{\"Name\":\"a\"}}\n")), "twice"},
-		"a null":          {string(packed(t, first+"\n{\"Source\":{\"Name\":\"a\"}}\n{\"Part\":{\"Services\":[null]}}\n")), "service"},
-		"a Secret's rule": {string(packed(t, first+"\n{\"Source\":{\"Name\":\"a\"}}\n{\"Part\":{\"Objects\":[{\"Key\":{\"Kind\":\"Secret\"}}]}}\n")), "not stored"},
-		"a severity":      {string(packed(t, first+"\n{\"Source\":{\"Name\":\"a\",\"Problems\":{\"f\":[{\"Severity\":\"bad\"}]}}}\n")), "not a severity"},
+		"a source twice":  {after(`{"Source":{"Name":"a"}}`), "twice"},
+		"a null":          {after(`{"Part":{"Services":[null]}}`), "service"},
+		"a Secret's rule": {after(`{"Part":{"Objects":[{"Key":{"Kind":"Secret"}}]}}`), "not stored"},
+		"a severity":      {after(`{"Source":{"Name":"b","Problems":{"f":[{"Severity":"bad"}]}}}`), "not a severity"},
 	} {
 		if _, err := snapshot.Decode(strings.NewReader(c.file), d); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", name, err, c.want)
@@ -300,7 +305,8 @@ func TestMerge(t *testing.T) {
 	other.Key = "other"
 	b.Outside.Proxies = append(b.Outside.Proxies, other)
 	if got := snapshot.Merge(a, b); len(got.Outside.Proxies) != 2 || len(got.Outside.Health) != 1 || len(a.Outside.Proxies) != 1 {
-		t.Errorf("%d proxies and %d reports; the first has %d proxies", len(got.Outside.Proxies), len(got.Outside.Health), len(a.Outside.Proxies))
+		t.Errorf("%d proxies and %d reports; the first has %d proxies",
+			len(got.Outside.Proxies), len(got.Outside.Health), len(a.Outside.Proxies))
 	}
 }
 

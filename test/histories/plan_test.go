@@ -22,7 +22,7 @@ import (
 	"fairway/test/ads"
 )
 
-// TestPlanThenApply: what a plan on a snapshot says of random edits is what every proxy gets once the edit is made, and nothing else. The
+// TestPlanThenApply: once a random edit is made, every proxy gets exactly the resources that a plan on a snapshot promised. The
 // objects come from two sources. The control plane that the snapshot is taken from is as it was before.
 func TestPlanThenApply(t *testing.T) {
 	shared := newPlanes(t)

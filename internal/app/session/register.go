@@ -33,6 +33,9 @@ type Options struct {
 	// Machines registers machines; nil: they are rows of the graph (input.Tables.Members) for as long as their proxies are connected, and
 	// for Grace.
 	Machines Machines
+	// Known returns what a replayed snapshot knows of a proxy by its node id, which counts in place of what its stream proves; nil: no
+	// snapshot is replayed.
+	Known func(node string) (mesh.Proxy, bool)
 }
 
 // Register turns streams that come and go into rows of connected proxies: demand. A proxy lingers after its last stream has ended.
@@ -116,8 +119,7 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 		return "", err
 	}
 	shown := proof.Of(ctx)
-	shown.Identify(&proxy, from)
-	if err := errors.Join(shown.Mismatch(proxy), p.graph.CheckAccount(proxy)); err != nil {
+	if err := p.identify(&proxy, shown, from); err != nil {
 		return "", status.Error(codes.PermissionDenied, err.Error())
 	}
 	p.mu.Lock()
@@ -150,6 +152,18 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 	p.schedule(c)
 	p.metrics.Connected()
 	return library.ProxyID(proxy.ID), nil
+}
+
+// identify completes a proxy by the evidence of its stream, or by the snapshot that is replayed.
+func (p *Register) identify(proxy *mesh.Proxy, shown proof.Proof, from net.Addr) error {
+	if p.opts.Known != nil {
+		if known, is := p.opts.Known(proxy.ID.Node()); is {
+			*proxy = known
+			return nil
+		}
+	}
+	shown.Identify(proxy, from)
+	return errors.Join(shown.Mismatch(*proxy), p.graph.CheckAccount(*proxy))
 }
 
 // maxStreamsOfProxy is how many streams one proxy may have: one that reconnects has two for a moment, and a replica

@@ -64,14 +64,9 @@ func (p *flags) base(ctx context.Context, s Session, d *config.Decoder) (*snapsh
 		o.Paths = []string{p.on}
 		return analyze.Snapshot(ctx, o)
 	}
-	f, err := os.Open(p.on)
+	out, err := snapshot.Open(p.on, d)
 	if err != nil {
 		return nil, fmt.Errorf("--on: %w", err)
-	}
-	defer f.Close()
-	out, err := snapshot.Decode(f, d)
-	if err != nil {
-		return nil, fmt.Errorf("--on %s: %w", p.on, err)
 	}
 	return out, nil
 }

@@ -18,4 +18,4 @@ type Session interface {
 }
 
 // Commands returns the verbs.
-func Commands(s Session) []*cobra.Command { return []*cobra.Command{planned(s)} }
+func Commands(s Session) []*cobra.Command { return []*cobra.Command{planned(s), report(s)} }

@@ -26,7 +26,7 @@ func MakePart(key source.ShardKey, rows source.Rows) (Part, error) {
 	return out, nil
 }
 
-// Rows checks what was read, of any registry, and returns it. Objects that are not valid any more are left out.
+// Rows checks the rows, which may be of any registry, and returns them. Objects that are not valid any more are left out.
 func (p Part) Rows(rules *config.Decoder) (key source.ShardKey, rows source.Rows, err error) {
 	if err := p.check(""); err != nil {
 		return p.Key, rows, err
