@@ -16,17 +16,25 @@ type Said struct {
 	Problems map[string][]mesh.Problem
 }
 
-// All returns what each source has handed in, in order of precedence. It looks at all rows, and sources wait meanwhile.
+// All returns the rows that each source has handed in, in order of precedence. Sources wait while the rows of one of them are listed.
 func (s *Set) All() []Said {
 	s.mu.Lock()
+	members := s.inOrder()
+	s.mu.Unlock()
+	out := make([]Said, len(members))
+	for i, m := range members {
+		out[i] = s.said(m)
+		s.order(out[i].Shards)
+	}
+	return out
+}
+
+func (s *Set) said(m *member) Said {
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Said
-	for _, m := range s.inOrder() {
-		said := Said{Name: m.name, Last: m.rank == last, Shards: s.shardsOf(m), Problems: map[string][]mesh.Problem{}}
-		for _, place := range slices.Sorted(maps.Keys(m.places)) {
-			said.Problems[place] = s.problems.own[source.Place{Source: m.name, Name: place}]
-		}
-		out = append(out, said)
+	out := Said{Name: m.name, Last: m.rank == last, Shards: s.shardsOf(m), Problems: map[string][]mesh.Problem{}}
+	for _, place := range slices.Sorted(maps.Keys(m.places)) {
+		out.Problems[place] = s.problems.own[source.Place{Source: m.name, Name: place}]
 	}
 	return out
 }

@@ -130,10 +130,10 @@ func (c *claims[K, V]) drop(s *shard) {
 	}
 }
 
-// of lists the rows of a shard, in order of key.
+// of lists the rows of a shard, in no order.
 func (c *claims[K, V]) of(s *shard) []V {
-	var out []V
-	for _, k := range slices.SortedFunc(maps.Keys(c.in[s]), c.compare) {
+	out := make([]V, 0, len(c.in[s]))
+	for k := range c.in[s] {
 		for _, one := range c.rows[k] {
 			if one.shard == s {
 				out = append(out, one.row)
@@ -141,6 +141,11 @@ func (c *claims[K, V]) of(s *shard) []V {
 		}
 	}
 	return out
+}
+
+// sort orders rows by key. Versions of one row stay in their order. It needs no lock.
+func (c *claims[K, V]) sort(rows []V) {
+	slices.SortStableFunc(rows, func(a, b V) int { return c.compare(c.key(a), c.key(b)) })
 }
 
 // flush returns the changes since the last flush in the rows that count.

@@ -173,15 +173,18 @@ func (s *Set) Restore(name string, said []source.Shard) {
 // often than since, it returns no shards. It looks at all of the source's rows.
 func (s *Set) Shards(name string, since uint64) (said []source.Shard, changes uint64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	m := s.members[name]
 	if m == nil || m.changes <= since {
+		s.mu.Unlock()
 		return nil, since
 	}
-	return s.shardsOf(m), m.changes
+	said, changes = s.shardsOf(m), m.changes
+	s.mu.Unlock()
+	s.order(said)
+	return said, changes
 }
 
-// shardsOf returns everything that a source has handed in. mu is held.
+// shardsOf returns everything that a source has handed in, in order of shards. mu is held.
 func (s *Set) shardsOf(m *member) (said []source.Shard) {
 	for _, at := range m.shardsWhere(func(*shard) bool { return true }) {
 		said = append(said, source.Shard{Key: at.key, Whole: true, Rows: source.Rows{
@@ -190,6 +193,18 @@ func (s *Set) shardsOf(m *member) (said []source.Shard) {
 		}})
 	}
 	return said
+}
+
+// order puts the rows of each shard in order of key. It needs no lock, so that sources do not wait for it.
+func (s *Set) order(said []source.Shard) {
+	for _, part := range said {
+		s.objects.sort(part.Rows.Objects)
+		s.services.sort(part.Rows.Services)
+		s.slices.sort(part.Rows.Slices)
+		s.workloads.sort(part.Rows.Workloads)
+		s.machines.sort(part.Rows.Machines)
+		s.namespaces.sort(part.Rows.Namespaces)
+	}
 }
 
 // Leave ends what Join began. keep says whether the rows of the source stay, as for a registry that is lost for a while,
