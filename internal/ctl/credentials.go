@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+	grpccredentials "google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"fairway/internal/disk"
 	"fairway/internal/identity"
@@ -115,28 +118,50 @@ func readPair(certFile, keyFile string) (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// secure configures a client for TLS.
-func (c *credentials) secure(to *client) error {
+// tls reads the files for TLS.
+func (c *credentials) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: c.serverName}
 	if (c.cert == "") != (c.key == "") {
-		return errors.New("--cert and --key: want both or neither")
+		return nil, errors.New("--cert and --key: want both or neither")
 	}
 	if c.cert != "" {
 		pair, err := readPair(c.cert, c.key)
 		if err != nil {
-			return fmt.Errorf("--cert, --key: %w", err)
+			return nil, fmt.Errorf("--cert, --key: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	if c.roots != "" {
 		text, err := disk.Stream(c.roots, longestPEM)
 		if err != nil {
-			return fmt.Errorf("--cacert: %w", err)
+			return nil, fmt.Errorf("--cacert: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("--cacert: %s holds no certificate in PEM", c.roots)
+			return nil, fmt.Errorf("--cacert: %s holds no certificate in PEM", c.roots)
 		}
+	}
+	return config, nil
+}
+
+// dial connects to where a control plane serves xDS: over TLS if the flags name files for it.
+func (c *credentials) dial(address string) (*grpc.ClientConn, error) {
+	transport := insecure.NewCredentials()
+	if c.overTLS() {
+		config, err := c.tls()
+		if err != nil {
+			return nil, err
+		}
+		transport = grpccredentials.NewTLS(config)
+	}
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(transport))
+}
+
+// secure configures a client for TLS.
+func (c *credentials) secure(to *client) error {
+	config, err := c.tls()
+	if err != nil {
+		return err
 	}
 	to.scheme = "https"
 	to.http.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/url"
 
+	"google.golang.org/grpc"
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/ctl/cluster"
@@ -87,6 +88,9 @@ func (s *session) Config() (*rest.Config, error) { return s.cluster.Config() }
 
 // RootNamespace implements planning.Session.
 func (s *session) RootNamespace() string { return s.cluster.Namespace }
+
+// Dial implements planning.Session.
+func (s *session) Dial(address string) (*grpc.ClientConn, error) { return s.credentials.dial(address) }
 
 // Close implements truth.Session.
 func (s *session) Close() { s.close() }

@@ -49,6 +49,7 @@ var arrows = map[string][]string{
 	"plan": {
 		"table", "mesh", "config", "jwks", "envoy", "compile", "interpret", "printable", "snapshot", "trial", "xdstype",
 	},
+	"plan/remote": {"mesh", "xdstype"},
 	"analyze": {
 		"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "snapshot", "spelling", "kubeclient",
 	},

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -32,6 +33,22 @@ func MakeMetadata(md map[string]any) Metadata {
 		b.WriteString(one)
 	}
 	return Metadata(b.String())
+}
+
+// All yields the entries, in order of their names.
+func (m Metadata) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for rest := string(m); rest != ""; {
+			key, after, ok := cutQuoted(rest)
+			if !ok {
+				return
+			}
+			var value string
+			if value, rest, ok = cutQuoted(after); !ok || !yield(key, value) {
+				return
+			}
+		}
+	}
 }
 
 // Get returns the text of a name, and false if there is none.

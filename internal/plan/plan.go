@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -156,9 +157,21 @@ func (p *Planner) World() *snapshot.World { return p.world }
 // describe describes the last turn.
 func (p *Planner) describe(tx *table.Tx) *Plan {
 	g := p.world.Graph
-	out := &Plan{Connected: table.Len(tx, g.Out.Attachments), Resources: []Resource{}}
+	said := newSentences(tx, g)
+	out := said.plan(trial.Differences(g, tx), table.Len(tx, g.Out.Attachments))
+	out.Asks = p.asks(tx)
+	added, removed := g.ProblemChanges(tx)
+	out.Added, out.Removed = problems(added), problems(removed)
+	said.refused(g)
+	out.Dangers, out.Changes = said.list(true), said.list(false)
+	return out
+}
+
+// plan groups the differences of the connected proxies, and says what there is to say about each group.
+func (s *sentences) plan(all iter.Seq2[mesh.ProxyID, iter.Seq[trial.Difference]], connected int) *Plan {
+	out := &Plan{Connected: connected, Added: []Problem{}, Removed: []Problem{}, Resources: []Resource{}, Asks: []string{}}
 	groups := map[groupKey]*group{}
-	for id, differences := range trial.Differences(g, tx) {
+	for id, differences := range all {
 		some := false
 		for d := range differences {
 			some = true
@@ -175,18 +188,12 @@ func (p *Planner) describe(tx *table.Tx) *Plan {
 			out.Proxies++
 		}
 	}
-	all := slices.SortedFunc(maps.Values(groups), compareGroups)
-	said := &sentences{tx: tx, graph: g, proxies: map[statement]map[mesh.ProxyID]struct{}{}}
-	for _, one := range all {
+	sorted := slices.SortedFunc(maps.Values(groups), compareGroups)
+	for _, one := range sorted {
 		out.Resources = append(out.Resources, one.resource())
-		said.about(one)
+		s.about(one)
 	}
-	out.Types = count(all)
-	out.Asks = p.asks(tx)
-	added, removed := g.ProblemChanges(tx)
-	out.Added, out.Removed = problems(added), problems(removed)
-	said.refused()
-	out.Dangers, out.Changes = said.list(true), said.list(false)
+	out.Types = count(sorted)
 	return out
 }
 

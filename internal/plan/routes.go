@@ -28,12 +28,12 @@ import (
 // MostRequests is how many requests are followed through one virtual host.
 const MostRequests = 300
 
-// virtualHosts compares virtual hosts by their names.
+// virtualHosts compares virtual hosts by the hosts that they are for.
 func (s *sentences) virtualHosts(g *group, old, now []*routev3.VirtualHost) {
 	byName := func(list []*routev3.VirtualHost) map[string]*routev3.VirtualHost {
 		out := map[string]*routev3.VirtualHost{}
 		for _, v := range list {
-			out[v.GetName()] = v
+			out[hostName(v)] = v
 		}
 		return out
 	}

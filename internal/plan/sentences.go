@@ -30,9 +30,36 @@ type statement struct {
 
 // sentences are all statements, with the proxies that each is about.
 type sentences struct {
-	tx      *table.Tx
-	graph   *compile.Graph
+	// seen returns the resource that a proxy sees under a name after the change; nil: none. router reports whether a proxy is a gateway.
+	seen   func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded
+	router func(id mesh.ProxyID) bool
+
 	proxies map[statement]map[mesh.ProxyID]struct{}
+}
+
+// newSentences returns sentences about the change that made the tables.
+func newSentences(tx *table.Tx, g *compile.Graph) *sentences {
+	return &sentences{
+		seen: func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
+			shelves, _ := table.Lookup(tx, g.Out.Attachments, id)
+			for _, shelf := range slices.Backward(shelves[typ]) {
+				if e, has := compile.Lookup(tx, g.Out.Resources[typ], mesh.ResourceKey{Shelf: shelf, Name: name}); has {
+					return e
+				}
+			}
+			return nil
+		},
+		router:  gateways(tx, g),
+		proxies: map[statement]map[mesh.ProxyID]struct{}{},
+	}
+}
+
+// gateways reports of a proxy whether it is a gateway.
+func gateways(tx *table.Tx, g *compile.Graph) func(mesh.ProxyID) bool {
+	return func(id mesh.ProxyID) bool {
+		p, _ := table.Lookup(tx, g.In.Proxies.Table, id)
+		return p.Type == mesh.Router
+	}
 }
 
 // MostSentences is how many sentences a plan has of each sort.
@@ -130,17 +157,6 @@ func (s *sentences) unserved(id mesh.ProxyID, cluster string) string {
 	return "which has no endpoint: they will be answered 503"
 }
 
-// seen returns what a proxy sees under a name after the change; nil: nothing.
-func (s *sentences) seen(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
-	shelves, _ := table.Lookup(s.tx, s.graph.Out.Attachments, id)
-	for _, shelf := range slices.Backward(shelves[typ]) {
-		if e, has := compile.Lookup(s.tx, s.graph.Out.Resources[typ], mesh.ResourceKey{Shelf: shelf, Name: name}); has {
-			return e
-		}
-	}
-	return nil
-}
-
 // usable counts the endpoints that may get requests.
 func usable(a *endpointv3.ClusterLoadAssignment) (n int) {
 	for _, l := range a.GetEndpoints() {
@@ -194,7 +210,7 @@ func clusterName(name string) string {
 func (s *sentences) listener(g *group, old, now *listenerv3.Listener) {
 	gateways := map[mesh.ProxyID]struct{}{}
 	for id := range g.proxies {
-		if proxy, _ := table.Lookup(s.tx, s.graph.In.Proxies.Table, id); proxy.Type == mesh.Router {
+		if s.router(id) {
 			gateways[id] = struct{}{}
 		}
 	}
@@ -247,8 +263,8 @@ func plaintext(l *listenerv3.Listener) map[string]bool {
 }
 
 // refused adds the resources that their own validation refuses.
-func (s *sentences) refused() {
-	for typ, tables := range s.graph.Out.Resources {
+func (s *sentences) refused(g *compile.Graph) {
+	for typ, tables := range g.Out.Resources {
 		for _, t := range tables {
 			for c := range table.Changes(t) {
 				if c.Has && c.New.Err != nil && (!c.Had || c.Old.Err == nil || c.Old.Err.Error() != c.New.Err.Error()) {

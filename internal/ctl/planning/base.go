@@ -42,7 +42,6 @@ func snapshotOf(ctx context.Context, p truth.Plane, d *config.Decoder) (*snapsho
 
 // base returns what a change is planned on: that of control planes, of a file, of a folder of rules, or of a cluster.
 func (p *flags) base(ctx context.Context, s Session, d *config.Decoder) (*snapshot.Snapshot, error) {
-	o := analyze.Options{Namespace: p.namespace, RootNamespace: s.RootNamespace(), Recursive: p.recursive, IgnoreUnknown: true}
 	switch {
 	case p.cluster && p.on != "":
 		return nil, errors.New("--on and --use-kube: want one of them")
@@ -51,22 +50,33 @@ func (p *flags) base(ctx context.Context, s Session, d *config.Decoder) (*snapsh
 		if err != nil {
 			return nil, err
 		}
+		o := p.analyzed(s)
 		o.Cluster = cluster
 		return analyze.Snapshot(ctx, o)
-	case p.on == "":
-		return snapshots(ctx, s, d)
+	case p.on != "":
+		return p.read(ctx, s, d, "--on", p.on)
 	}
-	info, err := os.Stat(p.on)
+	return snapshots(ctx, s, d)
+}
+
+// read reads a snapshot, an archive, or a folder of rules that a flag names.
+func (p *flags) read(ctx context.Context, s Session, d *config.Decoder, flag, name string) (*snapshot.Snapshot, error) {
+	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("--on: %w; name a snapshot, an archive of pilotctl bug-report, or a folder of rules", err)
+		return nil, fmt.Errorf("%s: %w; name a snapshot, an archive of pilotctl bug-report, or a folder of rules", flag, err)
 	}
 	if info.IsDir() {
-		o.Paths = []string{p.on}
+		o := p.analyzed(s)
+		o.Paths = []string{name}
 		return analyze.Snapshot(ctx, o)
 	}
-	out, err := snapshot.Open(p.on, d)
+	out, err := snapshot.Open(name, d)
 	if err != nil {
-		return nil, fmt.Errorf("--on: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return out, nil
+}
+
+func (p *flags) analyzed(s Session) analyze.Options {
+	return analyze.Options{Namespace: p.namespace, RootNamespace: s.RootNamespace(), Recursive: p.recursive, IgnoreUnknown: true}
 }

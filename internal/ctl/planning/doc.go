@@ -4,6 +4,7 @@ package planning
 
 import (
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/ctl/truth"
@@ -15,6 +16,8 @@ type Session interface {
 	// Config returns how the kubeconfig's cluster is reached, and RootNamespace the namespace of its control plane.
 	Config() (*rest.Config, error)
 	RootNamespace() string
+	// Dial connects to where another control plane serves xDS, with the credentials of the flags.
+	Dial(address string) (*grpc.ClientConn, error)
 }
 
 // Commands returns the verbs.

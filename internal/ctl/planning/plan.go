@@ -24,7 +24,7 @@ import (
 // flags are those of plan.
 type flags struct {
 	files                            []string
-	namespace, on, source            string
+	namespace, on, source, against   string
 	recursive, remove, diff, cluster bool
 }
 
@@ -46,12 +46,13 @@ func planned(s Session) *cobra.Command {
 			"  pilotctl plan -f reviews.yaml\n" +
 			"  pilotctl plan -f rules/ --diff\n" +
 			"  pilotctl plan -f old-policy.yaml --delete\n" +
-			"  pilotctl plan -f new.yaml --on rules/\n\n" +
+			"  pilotctl plan -f new.yaml --on rules/\n" +
+			"  pilotctl plan --against xds://10.0.0.7:15010\n\n" +
 			"It ends with 0 if the change makes no difference, with 1 if it makes one, and with 2 if that cannot be said.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(p.files) == 0 {
-				return errors.New("the change is missing: -f names files or folders of objects")
+			if (len(p.files) == 0) == (p.against == "") {
+				return errors.New("the change is missing: -f names files or folders of objects; or --against names another control plane")
 			}
 			defer s.Close()
 			found, err := p.run(cmd.Context(), s, cmd.InOrStdin())
@@ -75,6 +76,9 @@ func planned(s Session) *cobra.Command {
 	f.BoolVar(&p.diff, "diff", false, "show each field that differs, of all resources")
 	f.StringVar(&p.on, "on", "", "plan on top of this: a snapshot, or a folder of rules")
 	f.BoolVarP(&p.cluster, "use-kube", "k", false, "plan on top of the kubeconfig's cluster, without asking a control plane")
+	f.StringVar(&p.against, "against", "",
+		"show what another control plane would send the same proxies: xds://HOST:PORT asks it as each proxy does, whatever it is; a snapshot, "+
+			"an archive or a folder of rules is the input of one like this")
 	f.StringVar(&p.source, "source", "",
 		"the source that the objects come from, as /debug/sourcez names it (default: the one that has them, or the first)")
 	return cmd
@@ -86,13 +90,25 @@ func (p *flags) run(ctx context.Context, s Session, stdin io.Reader) (*plan.Plan
 	if err != nil {
 		return nil, err
 	}
-	changes, err := p.changes(decoder, stdin)
-	if err != nil {
-		return nil, err
+	var changes trial.Changes
+	if p.against == "" {
+		if changes, err = p.changes(decoder, stdin); err != nil {
+			return nil, err
+		}
 	}
 	base, err := p.base(ctx, s, decoder)
 	if err != nil {
 		return nil, err
+	}
+	if address, is := strings.CutPrefix(p.against, overXDS); is {
+		return askOver(ctx, s, base, address)
+	}
+	if p.against != "" {
+		other, err := p.read(ctx, s, decoder, "--against", p.against)
+		if err != nil {
+			return nil, err
+		}
+		return plan.Compare(base, other)
 	}
 	planner, err := plan.New(base, decoder)
 	if err != nil {
