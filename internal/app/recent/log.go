@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Bounds of what is kept.
+// Bounds of the kept lines.
 const (
 	mostLines = 2000
 	mostLine  = 4 << 10 // bytes of one line; the rest is cut off

@@ -27,7 +27,7 @@ type Resources map[xdstype.Type]map[string]proto.Message
 const (
 	mostResponse  = 256 << 20 // bytes
 	mostResponses = 10_000
-	// quiet is how long nothing may come until what is still missing is taken to be missing for good: a control plane does not answer
+	// quiet is how long nothing may come until the names that are still missing count as unknown: a control plane does not answer
 	// names that it does not know.
 	quiet = 2 * time.Second
 )
@@ -40,7 +40,8 @@ func Ask(ctx context.Context, conn *grpc.ClientConn, p mesh.Proxy) (Resources, e
 	if err != nil {
 		return nil, err
 	}
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx, grpc.MaxCallRecvMsgSize(mostResponse))
+	service := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
+	stream, err := service.StreamAggregatedResources(ctx, grpc.MaxCallRecvMsgSize(mostResponse))
 	if err != nil {
 		return nil, err
 	}
@@ -56,17 +57,19 @@ func Ask(ctx context.Context, conn *grpc.ClientConn, p mesh.Proxy) (Resources, e
 // Named returns the resources without load assignments that no cluster names, and route configurations that no listener names.
 func (r Resources) Named() Resources {
 	out := Resources{xdstype.Clusters: r[xdstype.Clusters], xdstype.Listeners: r[xdstype.Listeners]}
-	for typ, names := range map[xdstype.Type][]string{
-		xdstype.Loads: loads(r[xdstype.Clusters]), xdstype.Routes: routes(r[xdstype.Listeners]),
-	} {
-		out[typ] = map[string]proto.Message{}
-		for _, name := range names {
-			if m := r[typ][name]; m != nil {
-				out[typ][name] = m
-			}
+	r.keep(out, xdstype.Loads, loads(r[xdstype.Clusters]))
+	r.keep(out, xdstype.Routes, routes(r[xdstype.Listeners]))
+	return out
+}
+
+// keep copies the resources of some names.
+func (r Resources) keep(out Resources, typ xdstype.Type, names []string) {
+	out[typ] = map[string]proto.Message{}
+	for _, name := range names {
+		if m := r[typ][name]; m != nil {
+			out[typ][name] = m
 		}
 	}
-	return out
 }
 
 // client is one conversation.
@@ -246,12 +249,12 @@ func nodeOf(p mesh.Proxy) (*corev3.Node, error) {
 		labels[k] = v
 	}
 	said["LABELS"] = labels
-	for k, v := range map[string]string{
-		"NAMESPACE": p.Namespace, "INSTANCE_IPS": p.IPs, "CLUSTER_ID": p.Cluster, "NETWORK": p.Network, "SERVICE_ACCOUNT": p.ServiceAccount,
-		"INTERCEPTION_MODE": strings.ToUpper(p.Interception.String()), "ISTIO_VERSION": p.Version,
+	for _, field := range [][2]string{
+		{"NAMESPACE", p.Namespace}, {"INSTANCE_IPS", p.IPs}, {"CLUSTER_ID", p.Cluster}, {"NETWORK", p.Network},
+		{"SERVICE_ACCOUNT", p.ServiceAccount}, {"INTERCEPTION_MODE", strings.ToUpper(p.Interception.String())}, {"ISTIO_VERSION", p.Version},
 	} {
-		if v != "" {
-			said[k] = v
+		if field[1] != "" {
+			said[field[0]] = field[1]
 		}
 	}
 	meta, err := structpb.NewStruct(said)
