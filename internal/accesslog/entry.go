@@ -101,6 +101,17 @@ func (e Entry) says() bool {
 	return e.Code > 0 || len(e.Flags) > 0 || e.Details != "" || e.Ended != "" || e.UpstreamHost != ""
 }
 
+// Kind returns a text that lines have in common if they are explained alike: the same result for the same host, route and cluster. Paths are
+// compared if no route matched.
+func (e Entry) Kind() string {
+	path := ""
+	if slices.Contains(e.Flags, "NR") || e.Details == "direct_response" || strings.HasPrefix(e.Details, "rbac_") {
+		path, _, _ = strings.Cut(e.Path, "?")
+	}
+	return strings.Join(append([]string{strconv.Itoa(e.Code), e.Details, e.Ended, e.Transport, e.Method, e.Authority, e.Route, e.Cluster, path},
+		e.Flags...), "\x00")
+}
+
 // Inbound reports whether the line is of the server's side: the request came to the workload of the proxy.
 func (e Entry) Inbound() bool {
 	return strings.HasPrefix(e.Cluster, "inbound|") || strings.HasPrefix(e.Cluster, "InboundPassthroughCluster")
@@ -127,7 +138,7 @@ func (e Entry) Causes() (out []Cause) {
 		if !known || slices.ContainsFunc(out, func(o Cause) bool { return o.Means == c.Means }) {
 			return
 		}
-		c.Text = text
+		c.Name, c.Text = strings.Trim(c.Name, "*"), text
 		out = append(out, c)
 	}
 	name, inner := Brackets(e.Details)

@@ -1,0 +1,155 @@
+package logline
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"fairway/internal/accesslog"
+	"fairway/internal/admin/page"
+)
+
+// The verdicts about a line.
+const (
+	Application = "application" // the application answered
+	Proxy       = "proxy"       // the proxy answered, or ended the request, and the cause is known
+	Unknown     = "unknown"     // the line names no cause that is known
+)
+
+// Explanation is what is known of a line.
+type Explanation struct {
+	Verdict string            `json:"verdict"`
+	Lines   int               `json:"lines"` // how many lines are alike
+	Line    accesslog.Entry   `json:"line"`
+	Causes  []accesslog.Cause `json:"causes"` // the most exact first
+
+	Proxy string `json:"proxy,omitempty"` // the node id of the proxy that wrote the line, if it is known
+	Side  string `json:"side,omitempty"`  // of the request: client, server or gateway
+
+	Findings []Finding `json:"findings"` // objects, the most probable first
+	Notes    []string  `json:"notes,omitempty"`
+}
+
+// Finding is something that explains the line: an object, and what is wrong with it.
+type Finding struct {
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Field     string `json:"field,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Means     string `json:"means"`
+	Right     string `json:"right,omitempty"`
+}
+
+// Options say more than the line does.
+type Options struct {
+	Proxy   string   // that wrote the line; empty: the one with the line's addresses
+	Trust   string   // trust domain of callers
+	Headers []string // of the request, as NAME:VALUE
+}
+
+// Fetch reads a page of JSON from each control plane in turn until one has an answer.
+type Fetch func(ctx context.Context, path string, query url.Values, into any) error
+
+// Explain explains a line. Without a control plane (fetch is nil) the table and the line are all there is.
+func Explain(ctx context.Context, fetch Fetch, e accesslog.Entry, o Options) Explanation {
+	x := &explainer{ctx: ctx, fetch: fetch, o: o, e: e, out: Explanation{Lines: 1, Line: e, Causes: e.Causes(), Findings: []Finding{}}}
+	switch {
+	case e.ByApplication():
+		x.out.Verdict = Application
+	case len(x.out.Causes) > 0:
+		x.out.Verdict = Proxy
+	default:
+		x.out.Verdict = Unknown
+		x.out.Causes = []accesslog.Cause{}
+	}
+	x.names()
+	if fetch == nil || x.out.Verdict == Application && len(e.Flags) == 0 {
+		return x.out
+	}
+	x.findProxy()
+	x.replay()
+	x.objects()
+	return x.out
+}
+
+// explainer explains one line.
+type explainer struct {
+	ctx   context.Context
+	fetch Fetch
+	o     Options
+	e     accesslog.Entry
+	out   Explanation
+
+	proxies  []page.ProxySync
+	proxy    *page.ProxySync // that wrote the line
+	peer     string          // the identity of the caller, namespace/service account
+	answer   *page.RequestExplanation
+	way      *page.RequestWay // the one that fits the line
+	fits     bool             // the way ends as the line says
+	services []page.ServiceInfo
+	kinds    map[string][]page.ObjectInfo
+}
+
+// names adds the objects that the line itself names.
+func (x *explainer) names() {
+	if _, policy := policyOf(x.e); policy.Name != "" && x.fetch == nil {
+		x.add(Finding{
+			Kind: policy.Kind, Namespace: policy.Namespace, Name: policy.Name, Field: policy.field, Means: "this rule decided about the request",
+		})
+	}
+}
+
+// note adds a sentence about the answer itself.
+func (x *explainer) note(text string) {
+	if !slices.Contains(x.out.Notes, text) && len(x.out.Notes) < mostNotes {
+		x.out.Notes = append(x.out.Notes, text)
+	}
+}
+
+// Bounds of an answer.
+const (
+	mostNotes    = 10
+	mostFindings = 8
+)
+
+// add adds a finding.
+func (x *explainer) add(f Finding) {
+	if len(x.out.Findings) < mostFindings && !slices.Contains(x.out.Findings, f) {
+		x.out.Findings = append(x.out.Findings, f)
+	}
+}
+
+// objects looks for the objects at the places of the causes. The first place with a finding is the answer.
+func (x *explainer) objects() {
+	for _, c := range x.out.Causes {
+		look := lookers[c.Place]
+		if look == nil {
+			continue
+		}
+		look(x, c)
+		if len(x.out.Findings) > 0 {
+			return
+		}
+	}
+	if x.out.Verdict == Unknown {
+		return
+	}
+	x.madeFrom()
+}
+
+// failed notes that a page cannot be read.
+func (x *explainer) failed(what string, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		x.note(what + ": " + err.Error())
+	}
+}
+
+// host returns the host of the request without its port.
+func (x *explainer) host() string {
+	host, _ := splitPort(x.e.Authority)
+	return strings.ToLower(host)
+}
