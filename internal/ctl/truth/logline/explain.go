@@ -118,7 +118,10 @@ const (
 
 // add adds a finding.
 func (x *explainer) add(f Finding) {
-	if len(x.out.Findings) < mostFindings && !slices.Contains(x.out.Findings, f) {
+	same := func(o Finding) bool {
+		return o.Kind == f.Kind && o.Namespace == f.Namespace && o.Name == f.Name && o.Field == f.Field && (f.Kind != "" || o.Means == f.Means)
+	}
+	if len(x.out.Findings) < mostFindings && !slices.ContainsFunc(x.out.Findings, same) {
 		x.out.Findings = append(x.out.Findings, f)
 	}
 }
@@ -135,10 +138,9 @@ func (x *explainer) objects() {
 			return
 		}
 	}
-	if x.out.Verdict == Unknown {
-		return
+	if len(x.out.Causes) > 0 && lookers[x.out.Causes[0].Place] != nil {
+		x.madeFrom()
 	}
-	x.madeFrom()
 }
 
 // failed notes that a page cannot be read.

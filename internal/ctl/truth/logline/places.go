@@ -121,23 +121,41 @@ func inRoute(path []string, means, right string) func(*explainer, accesslog.Caus
 	}
 }
 
-// virtualServices returns the VirtualServices of the request's virtual host; without a replay those of the request's host.
-func (x *explainer) virtualServices() []ref {
-	if found := x.madeOf("virtual host", "VirtualService"); len(found) > 0 || x.answer != nil {
-		return found
+// virtualServices returns the VirtualServices for the host of the request, or of its virtual host.
+func (x *explainer) virtualServices() (out []ref) {
+	hosts := []string{x.host()}
+	if s := x.step("virtual host"); s != nil {
+		hosts = append(hosts, hostOf(s.Part))
 	}
-	var out []ref
-	_, _, _, cluster, _ := clusterParts(x.e.Cluster)
-	for _, o := range x.all("VirtualService") {
-		for _, h := range list(o.Spec, "hosts") {
-			if s, ok := h.(string); ok && (x.host() != "" && names(s, o.Namespace, x.host()) || cluster != "" && names(s, o.Namespace, cluster) ||
-				s == x.host()) {
-				out = append(out, ref{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
-				break
+	if _, _, host, ok := x.target(); ok {
+		hosts = append(hosts, host)
+	}
+	from := x.madeOf("virtual host", "VirtualService")
+	for _, host := range hosts {
+		for _, o := range x.all("VirtualService") {
+			r := ref{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+			if host != "" && (len(from) == 0 || slices.Contains(from, r)) && slices.ContainsFunc(list(o.Spec, "hosts"), func(h any) bool {
+				rule, _ := h.(string)
+				return names(rule, o.Namespace, host)
+			}) {
+				out = append(out, r)
 			}
 		}
+		if len(out) > 0 {
+			return out
+		}
 	}
-	return out
+	return from
+}
+
+// hostOf returns the host in the name of a virtual host, such as "80/reviews.shop.svc.cluster.local:80".
+func hostOf(part string) string {
+	part = strings.Trim(part, `"`)
+	if _, name, ok := strings.Cut(part, "/"); ok {
+		part = name
+	}
+	host, _ := splitPort(part)
+	return host
 }
 
 // httpRoutes returns which routes of a VirtualService have a field. If several have it, the route of the line decides as far as it is known:

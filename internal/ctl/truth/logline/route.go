@@ -28,7 +28,7 @@ func (x *explainer) noRoute(c accesslog.Cause) {
 	if reasons := passed(s); reasons != "" {
 		why += ": " + reasons
 	}
-	for _, r := range x.madeOf("virtual host", "VirtualService") {
+	for _, r := range x.virtualServices() {
 		if r.field = "spec.http"; x.object(r) != nil {
 			x.blame(r, why, "add a route that matches, or a last one without match; or correct the request")
 		}

@@ -219,11 +219,14 @@ func (x *explainer) tls(c accesslog.Cause) {
 	}
 	s := x.service(host)
 	for _, o := range x.all("PeerAuthentication") {
-		if s == nil || o.Namespace != s.Namespace && o.Namespace != rootNamespace {
+		if s == nil || s.External || o.Namespace != s.Namespace && o.Namespace != rootNamespace {
 			continue
 		}
-		x.blame(ref{o.Kind, o.Namespace, o.Name, "spec.mtls"},
-			"servers of the namespace take "+firstOf(text(o.Spec, "mtls", "mode"), "PERMISSIVE"), c.Right)
+		labels, _ := get(o.Spec, "selector", "matchLabels").(map[string]any)
+		if slices.ContainsFunc(x.endpoints(host), func(e page.EndpointInfo) bool { return selects(labels, e.Labels) }) {
+			x.blame(ref{o.Kind, o.Namespace, o.Name, "spec.mtls"},
+				"servers of the namespace take "+firstOf(text(o.Spec, "mtls", "mode"), "PERMISSIVE"), c.Right)
+		}
 	}
 	if len(x.out.Findings) == 0 {
 		x.connect(c)
