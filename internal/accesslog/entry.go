@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,12 +144,15 @@ func (e Entry) Causes() (out []Cause) {
 	}
 	name, inner := Brackets(e.Details)
 	reason, transport, _ := strings.Cut(inner, "|")
-	transport = firstOf(e.Transport, transport)
-	if transport != "" {
+	reset := strings.HasPrefix(name, "upstream_reset_")
+	if !reset {
+		transport = ""
+	}
+	if transport = cmp.Or(e.Transport, transport); transport != "" {
 		add(Transport, transport, transport)
 	}
 	switch {
-	case strings.HasPrefix(name, "upstream_reset_"):
+	case reset:
 		add(Reset, reason, inner)
 	case name == "downstream_local_disconnect":
 		add(Close, inner, inner)
@@ -162,21 +166,15 @@ func (e Entry) Causes() (out []Cause) {
 		add(Close, name, inner)
 	}
 	for _, f := range e.Flags {
-		add(Flag, f, "")
+		// Envoy itself resets streams that break rules of HTTP/2, and says DR of those too.
+		if f != "DR" || len(out) == 0 || strings.HasSuffix(name, ".remote_reset") || strings.HasSuffix(name, ".remote_refuse") {
+			add(Flag, f, "")
+		}
 	}
 	if len(out) == 0 && e.Details == "" && !e.ByApplication() {
 		add(Answer, strconv.Itoa(e.Code), "")
 	}
 	return out
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // Brackets takes a detail apart: its name, and the text in brackets behind it.

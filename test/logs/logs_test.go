@@ -24,6 +24,7 @@ type attempt struct {
 	send func(t *testing.T)
 	// line is a part of the line; empty: the host NAME.test.
 	line string
+	also string // another part of the line, if there are several requests
 	want expected
 }
 
@@ -139,7 +140,7 @@ func (a attempt) find(log string) string {
 	}
 	end := strings.LastIndexByte(log, '\n')
 	for _, line := range slices.Backward(strings.Split(log[:max(end, 0)], "\n")) {
-		if strings.Contains(line, part) {
+		if strings.Contains(line, part) && strings.Contains(line, a.also) {
 			return line
 		}
 	}

@@ -192,6 +192,7 @@ func (w world) servers(t *testing.T) []attempt {
 	limited := to("changed", "limited", "GET", "/", 8080, expected{status: 429, flag: "RL", cause: "local_rate_limited",
 		object: "EnvoyFilter default/changed-limit spec"})
 	send := limited.send
+	limited.also = " RL "
 	limited.send = func(t *testing.T) { send(t); send(t) }
 	return []attempt{
 		to("guarded", "deny-rule", "GET", "/admin/x", 8080, expected{status: 403, cause: "rbac_access_denied_matched_policy",

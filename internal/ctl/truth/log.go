@@ -74,10 +74,10 @@ func (l *logging) run(cmd *cobra.Command, s Session, request *requesting) error 
 		return output.CannotSay(err)
 	}
 	defer s.Close()
-	fetch, missing := fetching(cmd.Context(), s)
+	pages, missing := pagesOf(cmd.Context(), s)
 	found := make([]logline.Explanation, len(groups))
 	for i, g := range groups {
-		found[i] = logline.Explain(cmd.Context(), fetch, g.entry, logline.Options{
+		found[i] = logline.Explain(cmd.Context(), pages, g.entry, logline.Options{
 			Proxy: l.proxy, Trust: request.trust, Headers: request.headers,
 		})
 		found[i].Lines = g.count
@@ -147,9 +147,8 @@ func (l *logging) read(in io.Reader, given *accesslog.Format) (groups []loggedLi
 	return groups, others, more, nil
 }
 
-// fetching returns a function that reads a page of the first control plane that has an answer, and the proxies of all of them; nil: none can
-// be asked, and why.
-func fetching(ctx context.Context, s Session) (logline.Fetch, error) {
+// pagesOf returns the pages of the first control plane that has an answer, and the proxies of all of them; nil: none can be asked, and why.
+func pagesOf(ctx context.Context, s Session) (*logline.Pages, error) {
 	planes, err := s.Planes(ctx)
 	if len(planes) == 0 {
 		return nil, cmp.Or(err, errors.New("there is none"))
@@ -158,7 +157,7 @@ func fetching(ctx context.Context, s Session) (logline.Fetch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, path string, query url.Values, into any) error {
+	return logline.NewPages(func(ctx context.Context, path string, query url.Values, into any) error {
 		if list, ok := into.(*[]page.ProxySync); ok {
 			*list = proxies
 			return nil
@@ -172,7 +171,7 @@ func fetching(ctx context.Context, s Session) (logline.Fetch, error) {
 			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
-	}, nil
+	}), nil
 }
 
 func writeLogged(w io.Writer, found []logline.Explanation, others, more int) error {

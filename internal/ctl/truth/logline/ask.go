@@ -1,6 +1,8 @@
 package logline
 
 import (
+	"cmp"
+	"context"
 	"net"
 	"net/netip"
 	"net/url"
@@ -20,21 +22,42 @@ func splitPort(address string) (host, port string) {
 	return strings.Trim(address, "[]"), ""
 }
 
-// findProxy finds the proxy that wrote the line: the one that the user names, or the one with an address of the line.
-func (x *explainer) findProxy() {
-	if err := x.fetch(x.ctx, "/debug/syncz", nil, &x.proxies); err != nil {
-		x.failed("the proxies are not known", err)
+// Fetch reads a page of JSON from each control plane in turn until one has an answer.
+type Fetch func(ctx context.Context, path string, query url.Values, into any) error
+
+// Pages are the pages of control planes. Those with all proxies, services, endpoints or objects are read once, for all lines.
+type Pages struct {
+	fetch     Fetch
+	proxies   *[]page.ProxySync
+	services  *[]page.ServiceInfo
+	addresses *[]page.ServiceEndpoints
+	kinds     map[string]*[]page.ObjectInfo
+}
+
+// NewPages returns the pages that a function reads.
+func NewPages(f Fetch) *Pages { return &Pages{fetch: f} }
+
+// read reads a page once.
+func read[T any](x *explainer, into **[]T, what, path string, query url.Values) {
+	if *into != nil {
 		return
 	}
+	*into = new([]T)
+	x.failed(what+" are not known", x.fetch(x.ctx, path, query, *into))
+}
+
+// findProxy finds the proxy that wrote the line: the one that the user names, or the one with an address of the line.
+func (x *explainer) findProxy() {
+	read(x, &x.proxies, "the proxies", "/debug/syncz", nil)
 	remote, _ := splitPort(x.e.DownstreamRemote)
 	if p := x.at(remote); p != nil {
 		x.peer = p.Identity
 	}
 	if x.o.Proxy != "" {
 		best := 0
-		for i, p := range x.proxies {
+		for i, p := range *x.proxies {
 			if fit := page.Fit(p.ProxyID, p.Identity, x.o.Proxy); fit > best {
-				best, x.proxy = fit, &x.proxies[i]
+				best, x.proxy = fit, &(*x.proxies)[i]
 			}
 		}
 		if best == 0 {
@@ -80,14 +103,14 @@ func (x *explainer) at(address string) (found *page.ProxySync) {
 	if a, err := netip.ParseAddr(address); err != nil || a.IsLoopback() {
 		return nil
 	}
-	for i, p := range x.proxies {
+	for i, p := range *x.proxies {
 		if nodeAddress(p.ProxyID) != address {
 			continue
 		}
 		if found != nil {
 			return nil
 		}
-		found = &x.proxies[i]
+		found = &(*x.proxies)[i]
 	}
 	return found
 }
@@ -175,23 +198,14 @@ func (x *explainer) request() url.Values {
 		if x.e.ServerName != "" {
 			q.Set("sni", x.e.ServerName)
 		}
-		q.Set("host", firstOf(local, host))
+		q.Set("host", cmp.Or(local, host))
 	default:
-		q.Set("host", firstOf(local, host))
+		q.Set("host", cmp.Or(local, host))
 	}
 	if q.Get("host") == "" {
 		return nil
 	}
 	return q
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // endsSo reports whether a way ends as the line says.
@@ -268,16 +282,13 @@ func (x *explainer) madeOf(stage string, kinds ...string) (out []ref) {
 
 // all returns the objects of a kind that are in force.
 func (x *explainer) all(kind string) []page.ObjectInfo {
-	if list, known := x.kinds[kind]; known {
-		return list
-	}
-	var list []page.ObjectInfo
-	x.failed("the objects of kind "+kind+" are not known", x.fetch(x.ctx, "/debug/configz", url.Values{"kind": {kind}}, &list))
 	if x.kinds == nil {
-		x.kinds = map[string][]page.ObjectInfo{}
+		x.kinds = map[string]*[]page.ObjectInfo{}
 	}
+	list := x.kinds[kind]
+	read(x, &list, "the objects of kind "+kind, "/debug/configz", url.Values{"kind": {kind}})
 	x.kinds[kind] = list
-	return list
+	return *list
 }
 
 // object returns an object in force; nil: there is none. If a field is named, its line is known too.
@@ -313,11 +324,8 @@ func (x *explainer) blame(r ref, means, right string) {
 
 // registry returns all services.
 func (x *explainer) registry() []page.ServiceInfo {
-	if x.services == nil {
-		x.services = []page.ServiceInfo{}
-		x.failed("the services are not known", x.fetch(x.ctx, "/debug/registryz", nil, &x.services))
-	}
-	return x.services
+	read(x, &x.services, "the services", "/debug/registryz", nil)
+	return *x.services
 }
 
 // service returns the service of a host; nil: there is none.

@@ -3,7 +3,6 @@ package logline
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -51,12 +50,9 @@ type Options struct {
 	Headers []string // of the request, as NAME:VALUE
 }
 
-// Fetch reads a page of JSON from each control plane in turn until one has an answer.
-type Fetch func(ctx context.Context, path string, query url.Values, into any) error
-
-// Explain explains a line. Without a control plane (fetch is nil) the table and the line are all there is.
-func Explain(ctx context.Context, fetch Fetch, e accesslog.Entry, o Options) Explanation {
-	x := &explainer{ctx: ctx, fetch: fetch, o: o, e: e, out: Explanation{Lines: 1, Line: e, Causes: e.Causes(), Findings: []Finding{}}}
+// Explain explains a line. Without a control plane (pages is nil) the table and the line are all there is.
+func Explain(ctx context.Context, pages *Pages, e accesslog.Entry, o Options) Explanation {
+	x := &explainer{ctx: ctx, Pages: pages, o: o, e: e, out: Explanation{Lines: 1, Line: e, Causes: e.Causes(), Findings: []Finding{}}}
 	switch {
 	case e.ByApplication():
 		x.out.Verdict = Application
@@ -67,7 +63,7 @@ func Explain(ctx context.Context, fetch Fetch, e accesslog.Entry, o Options) Exp
 		x.out.Causes = []accesslog.Cause{}
 	}
 	x.names()
-	if fetch == nil || x.out.Verdict == Application && len(e.Flags) == 0 {
+	if pages == nil || x.out.Verdict == Application && len(e.Flags) == 0 {
 		return x.out
 	}
 	x.findProxy()
@@ -78,25 +74,22 @@ func Explain(ctx context.Context, fetch Fetch, e accesslog.Entry, o Options) Exp
 
 // explainer explains one line.
 type explainer struct {
-	ctx   context.Context
-	fetch Fetch
-	o     Options
-	e     accesslog.Entry
-	out   Explanation
+	*Pages
+	ctx context.Context
+	o   Options
+	e   accesslog.Entry
+	out Explanation
 
-	proxies  []page.ProxySync
-	proxy    *page.ProxySync // that wrote the line
-	peer     string          // the identity of the caller, namespace/service account
-	answer   *page.RequestExplanation
-	way      *page.RequestWay // the one that fits the line
-	fits     bool             // the way ends as the line says
-	services []page.ServiceInfo
-	kinds    map[string][]page.ObjectInfo
+	proxy  *page.ProxySync // that wrote the line
+	peer   string          // the identity of the caller, namespace/service account
+	answer *page.RequestExplanation
+	way    *page.RequestWay // the one that fits the line
+	fits   bool             // the way ends as the line says
 }
 
 // names adds the objects that the line itself names.
 func (x *explainer) names() {
-	if _, policy := policyOf(x.e); policy.Name != "" && x.fetch == nil {
+	if _, policy := policyOf(x.e); policy.Name != "" && x.Pages == nil {
 		x.add(Finding{
 			Kind: policy.Kind, Namespace: policy.Namespace, Name: policy.Name, Field: policy.field, Means: "this rule decided about the request",
 		})

@@ -1,6 +1,7 @@
 package logline
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -37,7 +38,7 @@ func (x *explainer) denied(accesslog.Cause) {
 				Right: "nothing, if that is so on purpose"})
 			return
 		}
-		action := firstOf(text(o.Spec, "action"), "ALLOW")
+		action := cmp.Or(text(o.Spec, "action"), "ALLOW")
 		x.blame(r, fmt.Sprintf("this rule of a policy with action %s matches the request: %s", action, brief(valueOf(o.Spec, r.field))),
 			"narrow the rule so that it does not match this request, or remove it")
 		return
@@ -49,7 +50,7 @@ func (x *explainer) denied(accesslog.Cause) {
 			continue
 		}
 		rules := list(o.Spec, "rules")
-		switch action := firstOf(text(o.Spec, "action"), "ALLOW"); {
+		switch action := cmp.Or(text(o.Spec, "action"), "ALLOW"); {
 		case action == "ALLOW" && (name == "none" || name == ""):
 			allow++
 			if p.field = "spec.rules"; len(rules) == 0 {

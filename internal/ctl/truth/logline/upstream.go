@@ -1,6 +1,7 @@
 package logline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -123,9 +124,8 @@ func (x *explainer) noEndpoints(accesslog.Cause) {
 
 // endpoints returns the endpoints of a host, of all registries.
 func (x *explainer) endpoints(host string) (out []page.EndpointInfo) {
-	var all []page.ServiceEndpoints
-	x.failed("the endpoints are not known", x.fetch(x.ctx, "/debug/endpointz", nil, &all))
-	for _, s := range all {
+	read(x, &x.addresses, "the endpoints", "/debug/endpointz", nil)
+	for _, s := range *x.addresses {
 		if name, _, _ := strings.Cut(s.Service, " "); name == host {
 			out = append(out, s.Endpoints...)
 		}
@@ -209,7 +209,7 @@ func (x *explainer) tls(c accesslog.Cause) {
 	_, subset, _, _ := x.target()
 	for _, o := range x.rules() {
 		for _, field := range policies(o.Spec, subset, "tls") {
-			mode := firstOf(text(valueOf(o.Spec, field), "mode"), "DISABLE")
+			mode := cmp.Or(text(valueOf(o.Spec, field), "mode"), "DISABLE")
 			x.blame(ref{o.Kind, o.Namespace, o.Name, field}, c.Means+" The client's proxy goes by mode "+mode, c.Right)
 		}
 	}
@@ -225,7 +225,7 @@ func (x *explainer) tls(c accesslog.Cause) {
 		labels, _ := get(o.Spec, "selector", "matchLabels").(map[string]any)
 		if slices.ContainsFunc(x.endpoints(host), func(e page.EndpointInfo) bool { return selects(labels, e.Labels) }) {
 			x.blame(ref{o.Kind, o.Namespace, o.Name, "spec.mtls"},
-				"servers of the namespace take "+firstOf(text(o.Spec, "mtls", "mode"), "PERMISSIVE"), c.Right)
+				"servers of the namespace take "+cmp.Or(text(o.Spec, "mtls", "mode"), "PERMISSIVE"), c.Right)
 		}
 	}
 	if len(x.out.Findings) == 0 {
