@@ -34,7 +34,8 @@ func TestTable(t *testing.T) {
 			if c.Kind == Flag && c.Long == "" {
 				t.Errorf("flag %s has no long name", c.Name)
 			}
-			if got, found := Find(c.Kind, strings.Trim(c.Name, "*")); !found || got.Name != c.Name && !strings.Contains(c.Name, got.Name[1:len(got.Name)-1]) {
+			name := strings.Trim(c.Name, "*")
+			if got, found := Find(c.Kind, name); !found || got.Name != c.Name && !strings.Contains(name, strings.Trim(got.Name, "*")) {
 				t.Errorf("%s %s is found as %q", c.Kind, c.Name, got.Name)
 			}
 		}

@@ -102,15 +102,15 @@ func (e Entry) says() bool {
 	return e.Code > 0 || len(e.Flags) > 0 || e.Details != "" || e.Ended != "" || e.UpstreamHost != ""
 }
 
-// Kind returns a text that lines have in common if they are explained alike: the same result for the same host, route and cluster. Paths are
-// compared if no route matched.
+// Kind returns a text that lines have in common if they are explained alike: the same result for the same host, route and cluster. Paths
+// are compared if no route matched.
 func (e Entry) Kind() string {
 	path := ""
 	if slices.Contains(e.Flags, "NR") || e.Details == "direct_response" || strings.HasPrefix(e.Details, "rbac_") {
 		path, _, _ = strings.Cut(e.Path, "?")
 	}
-	return strings.Join(append([]string{strconv.Itoa(e.Code), e.Details, e.Ended, e.Transport, e.Method, e.Authority, e.Route, e.Cluster, path},
-		e.Flags...), "\x00")
+	parts := []string{strconv.Itoa(e.Code), e.Details, e.Ended, e.Transport, e.Method, e.Authority, e.Route, e.Cluster, path}
+	return strings.Join(append(parts, e.Flags...), "\x00")
 }
 
 // Inbound reports whether the line is of the server's side: the request came to the workload of the proxy.

@@ -223,7 +223,7 @@ func must(name, text string) *Format {
 var jsonKeys = map[string][]string{
 	"START_TIME":                        {"start_time", "startTime", "time", "@timestamp"},
 	"REQ(:METHOD)":                      {"method", "request_method", "requestMethod", ":method"},
-	"REQ(:PATH)":                        {"path", "x-envoy-original-path", "x-envoy-origin-path", "request_path", "requestPath", "uri", ":path"},
+	"REQ(:PATH)":                        {"path", "x-envoy-original-path", "request_path", "requestPath", "uri", ":path"},
 	"REQ(:AUTHORITY)":                   {"authority", ":authority", "host", "request_host"},
 	"PROTOCOL":                          {"protocol"},
 	"RESPONSE_CODE":                     {"response_code", "responseCode", "status", "status_code", "code"},

@@ -24,9 +24,9 @@ var intros = map[string]string{
 	"flags":     "`%RESPONSE_FLAGS%`, and in the second column `%RESPONSE_FLAGS_LONG%`.",
 	"details":   "`%RESPONSE_CODE_DETAILS%` of the connection manager and the router. A name with `…` goes on: in brackets is the reason.",
 	"filters":   "`%RESPONSE_CODE_DETAILS%` and `%CONNECTION_TERMINATION_DETAILS%` of filters.",
-	"resets":    "The text in the brackets of `upstream_reset_before_response_started{…}` and of `upstream_reset_after_response_started{…}`.",
+	"resets":    "The text in the brackets of `upstream_reset_before_response_started{…}` and `upstream_reset_after_response_started{…}`.",
 	"closes":    "The text in the brackets of `downstream_local_disconnect(…)`, and `%CONNECTION_TERMINATION_DETAILS%`.",
-	"transport": "`%UPSTREAM_TRANSPORT_FAILURE_REASON%`, and the part behind `|` in the brackets of a reset. The text may be anywhere in it.",
+	"transport": "`%UPSTREAM_TRANSPORT_FAILURE_REASON%`, and the part behind `|` in the brackets of a reset. The text is somewhere in it.",
 	"answers":   "The status of an answer of the proxy itself, if the format of the log has no details.",
 }
 

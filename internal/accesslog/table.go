@@ -41,8 +41,8 @@ type section struct {
 
 // kindOf returns the kind of the rows of a section.
 var kindOf = map[string]string{
-	"flags": Flag, "details": Detail, "http1": Detail, "http2": Detail, "http3": Detail, "filters": Detail, "resets": Reset, "closes": Close,
-	"transport": Transport, "answers": Answer,
+	"flags": Flag, "details": Detail, "http1": Detail, "http2": Detail, "http3": Detail, "filters": Detail, "resets": Reset,
+	"closes": Close, "transport": Transport, "answers": Answer,
 }
 
 // table reads the table, once. A mistake in it is a mistake of the program.

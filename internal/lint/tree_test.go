@@ -53,7 +53,11 @@ var arrows = map[string][]string{
 		"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "snapshot", "spelling", "kubeclient",
 	},
 	"ctl": {
+<<<<<<< HEAD
 		"mesh", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot", "store", "trial",
+=======
+		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "servers", "spelling", "store",
+>>>>>>> 1a761d84 (logs: break lines)
 		"xdstype", "kubeclient",
 	},
 	"inject":  {"config", "printable"},
@@ -61,6 +65,8 @@ var arrows = map[string][]string{
 	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":    {},
 
+	// Lines of access logs, and what they mean: pure.
+	"accesslog": {"golden"},
 	// The interpreter reads Envoy's messages alone.
 	"interpret":  {"mesh/regex", "printable"},
 	"kubeclient": {},

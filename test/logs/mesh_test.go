@@ -30,8 +30,8 @@ func TestMesh(t *testing.T) {
 	guarded := m.BackendOnLocalhost(t, "guarded")
 	m.Authorizer(t, "authorizer")
 	issuer, other := live.NewIssuer(t), live.NewIssuer(t)
-	m.WriteFile(t, "rules.yaml", m.Rules(t, "rules.yaml", "stranger", stranger.File, "ca", ca.File, "cert", entry.CertFile, "key", entry.KeyFile,
-		"guarded", guarded, "issuer", issuer.URL, "keys", issuer.Keys()))
+	m.WriteFile(t, "rules.yaml", m.Rules(t, "rules.yaml", "stranger", stranger.File, "ca", ca.File, "cert", entry.CertFile,
+		"key", entry.KeyFile, "guarded", guarded, "issuer", issuer.URL, "keys", issuer.Keys()))
 	waitFor(t, filepath.Join(m.Folder, "rules.yaml"), m.Addr("plane", 8080))
 	m.Client(t, "client")
 	m.Proxy(t, live.Node{Name: "gateway", Router: true, Labels: map[string]string{"istio": "gateway"}})
@@ -111,8 +111,10 @@ func (w world) outbound() []attempt {
 			object: "ServiceEntry default/app spec.ports[0]", means: "protocol HTTP"}),
 		w.through("resets", "/close", expected{exit: 1, status: 503, flag: "UR", cause: "remote_reset",
 			object: "ServiceEntry default/h2 spec.endpoints"}),
-		{name: "overflow", send: w.overflow, line: "upstream_reset_before_response_started{overflow}", want: expected{proxy: "client", exit: 1, status: 503, flag: "UO",
-			cause: "overflow", object: "DestinationRule default/overflow spec.trafficPolicy.connectionPool", means: "maxConnections"}},
+		{name: "overflow", send: w.overflow, line: "upstream_reset_before_response_started{overflow}", want: expected{
+			proxy: "client", exit: 1, status: 503, flag: "UO", cause: "overflow",
+			object: "DestinationRule default/overflow spec.trafficPolicy.connectionPool", means: "maxConnections",
+		}},
 		{name: "leaves", send: leave(w.at("leaves.test", "/hang")), want: expected{proxy: "client", exit: 1, flag: "DC",
 			cause: "downstream_remote_disconnect"}},
 		{name: "tcp", send: w.tcp, line: "outbound|9000||tcp.test", want: expected{proxy: "client", exit: 1, flag: "UF",

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/envoy/listener"
@@ -30,6 +32,7 @@ type special struct {
 	tcp     string // fields of the TCP proxy in place of the connection manager
 	send    func(t *testing.T, address string)
 	also    string // a part of the line, if there are several requests
+	format  string // of the log: "JSON" for this project's, "Envoy" for Envoy's own; empty: this project's text
 	want    expected
 }
 
@@ -43,7 +46,8 @@ func static(t *testing.T, m *live.Mesh, name, base string, all []special) (out [
 		address := m.Addr(name, port)
 		listeners = append(listeners, s.listener(t, m.IP(name), port, log))
 		s.want.exit = 1
-		out = append(out, attempt{name: s.name, line: address + " ", also: s.also, send: func(t *testing.T) { s.send(t, address) }, want: s.want})
+		line := map[string]string{"": address + " ", "JSON": `"` + address + `"`, "Envoy": `"` + s.name + `.test"`}[s.format]
+		out = append(out, attempt{name: s.name, line: line, also: s.also, send: func(t *testing.T) { s.send(t, address) }, want: s.want})
 	}
 	var bootstrap map[string]any
 	admin := m.Addr(name+"-admin", 15000)
@@ -112,10 +116,15 @@ func fields[T any](t *testing.T, text string) (out T) {
 }
 
 func (s special) listener(t *testing.T, ip string, port int, log string) map[string]any {
-	access := []any{map[string]any{"name": "file", "typed_config": map[string]any{
-		"@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog", "path": log,
-		"log_format": map[string]any{"text_format_source": map[string]any{"inline_string": listener.DefaultFormat}},
-	}}}
+	file := map[string]any{"@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog", "path": log}
+	if s.format != "Envoy" {
+		format, err := protojson.Marshal(listener.AccessLog{JSON: s.format == "JSON"}.LineFormat())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file["log_format"] = json.RawMessage(format)
+	}
+	access := []any{map[string]any{"name": "file", "typed_config": file}}
 	filter := map[string]any{
 		"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "tcp", "access_log": access,
 	}
@@ -148,7 +157,7 @@ func (s special) manager(t *testing.T, access []any) map[string]any {
 		"@type":       "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"stat_prefix": "http", "access_log": access,
 		"http_filters": append(fields[[]any](t, s.filters), map[string]any{"name": "router", "typed_config": router}),
-		"route_config": map[string]any{"name": "routes", "virtual_hosts": []any{map[string]any{
+		"route_config": map[string]any{"name": "routes", "validate_clusters": false, "virtual_hosts": []any{map[string]any{
 			"name": "all", "domains": []any{"*"}, "routes": []any{route},
 		}}},
 	}
@@ -214,6 +223,22 @@ func filter(name, message, config string) string {
 	return fmt.Sprintf("- {name: %s, typed_config: {\"@type\": %s%s.v3.%s, %s}}", name, httpFilter, name, message, config)
 }
 
+// formats are specials whose lines have other formats.
+func formats() []special {
+	nowhere := "{route: {cluster: missing}}"
+	return []special{
+		{name: "json", format: "JSON", route: nowhere, send: get("/"), want: expected{status: 503, flag: "NC", cause: "cluster_not_found"}},
+		{name: "json-tcp", format: "JSON", tcp: "{cluster: empty}", send: text("x"), want: expected{flag: "UH", cause: "UH"}},
+		{name: "envoy", format: "Envoy", route: nowhere, send: func(t *testing.T, address string) {
+			ask(live.Request{To: address, Host: "envoy.test"})(t)
+		}, want: expected{status: 503, flag: "NC", cause: "NC"}},
+		{name: "envoy-answer", format: "Envoy", route: "{route: null, direct_response: {status: 403}}",
+			send: func(t *testing.T, address string) {
+				ask(live.Request{To: address, Host: "envoy-answer.test"})(t)
+			}, want: expected{status: 403, cause: "403"}},
+	}
+}
+
 // timeouts are specials whose requests last too long.
 func timeouts() []special {
 	post := "POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 5\r\n\r\n"
@@ -226,7 +251,8 @@ func timeouts() []special {
 			want: expected{flag: "UMSDR", cause: "upstream_max_stream_duration_reached"}},
 		{name: "headers-late", hcm: "{request_headers_timeout: 0.1s}", send: line("GET / HTTP/1.1\r\nHost: a"),
 			want: expected{status: 408, flag: "", cause: "request_header_timeout"}},
-		{name: "body-late", hcm: "{request_timeout: 0.1s}", send: line(post), want: expected{status: 408, cause: "request_overall_timeout"}},
+		{name: "body-late", hcm: "{request_timeout: 0.1s}", send: line(post),
+			want: expected{status: 408, cause: "request_overall_timeout"}},
 		{name: "try-idle", route: "{route: {cluster: app, retry_policy: {retry_on: 5xx, num_retries: 0, per_try_idle_timeout: 0.1s}}}",
 			send: get("/hang"), want: expected{status: 504, flag: "UT", cause: "upstream_per_try_idle_timeout"}},
 		{name: "tcp-longest", tcp: "{cluster: app, max_downstream_connection_duration: 0.1s}", send: text(""),
@@ -239,8 +265,11 @@ func timeouts() []special {
 // refused are specials whose requests are refused.
 func refused() []special {
 	all := "{default_value: {numerator: 100, denominator: HUNDRED}}"
+	passwords := filter("basic_auth", "BasicAuth", `users: {inline_string: "user:{SHA}tESsBmE/yNY3lb6a0L6vVQEZNqw="}`)
+	keys := filter("api_key_auth", "ApiKeyAuth", `credentials: [{key: one, client: one}], key_sources: [{header: x-key}]`)
 	return []special{
-		{name: "strict-header", hcm: "{use_remote_address: true, internal_address_config: {cidr_ranges: [{address_prefix: 127.0.0.0, prefix_len: 8}]}}",
+		{name: "strict-header",
+			hcm:    "{use_remote_address: true, internal_address_config: {cidr_ranges: [{address_prefix: 127.0.0.0, prefix_len: 8}]}}",
 			router: "{strict_check_headers: [x-envoy-upstream-rq-timeout-ms]}",
 			send:   get("/", "x-envoy-upstream-rq-timeout-ms", "soon"), want: expected{status: 400, flag: "IH",
 				cause: "request_headers_failed_strict_check"}},
@@ -256,7 +285,8 @@ func refused() []special {
 		{name: "leaves-h2", send: func(t *testing.T, address string) {
 			leave(live.Request{To: address, Host: "app.test", Path: "/hang", HTTP2: true})(t)
 		}, want: expected{flag: "DR", cause: "http2.remote_reset"}},
-		{name: "absolute", hcm: "{http_protocol_options: {allow_absolute_url: false}}", send: line("GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+		{name: "absolute", hcm: "{http_protocol_options: {allow_absolute_url: false}}",
+			send: line("GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
 			want: expected{status: 404, cause: "absolute_path_rejected"}},
 		{name: "no-address", hcm: `{original_ip_detection_extensions: [{name: h, typed_config: {"@type": ` +
 			`type.googleapis.com/envoy.extensions.http.original_ip_detection.custom_header.v3.CustomHeaderConfig, header_name: x-ip, ` +
@@ -268,13 +298,13 @@ func refused() []special {
 		{name: "csrf", filters: filter("csrf", "CsrfPolicy", "filter_enabled: "+all), send: func(t *testing.T, address string) {
 			ask(live.Request{To: address, Host: "app.test", Method: "POST", Header: map[string]string{"origin": "http://foe.test"}})(t)
 		}, want: expected{status: 403, cause: "csrf_origin_mismatch"}},
-		{name: "password", filters: filter("basic_auth", "BasicAuth", `users: {inline_string: "user:{SHA}tESsBmE/yNY3lb6a0L6vVQEZNqw="}`),
+		{name: "password", filters: passwords,
 			send: get("/"), want: expected{status: 401, cause: "no_credential_for_basic_auth"}},
-		{name: "wrong-password", filters: filter("basic_auth", "BasicAuth", `users: {inline_string: "user:{SHA}tESsBmE/yNY3lb6a0L6vVQEZNqw="}`),
+		{name: "wrong-password", filters: passwords,
 			send: get("/", "authorization", "Basic dXNlcjpiYWQ="), want: expected{status: 401, cause: "invalid_credential_for_basic_auth"}},
-		{name: "key", filters: filter("api_key_auth", "ApiKeyAuth", `credentials: [{key: one, client: one}], key_sources: [{header: x-key}]`),
+		{name: "key", filters: keys,
 			send: get("/"), want: expected{status: 401, cause: "missing_api_key"}},
-		{name: "wrong-key", filters: filter("api_key_auth", "ApiKeyAuth", `credentials: [{key: one, client: one}], key_sources: [{header: x-key}]`),
+		{name: "wrong-key", filters: keys,
 			send: get("/", "x-key", "two"), want: expected{status: 401, cause: "unknown_api_key"}},
 		{name: "loop", filters: filter("cdn_loop", "CdnLoopConfig", "cdn_id: cdn.test"), send: get("/", "cdn-loop", "cdn.test"),
 			want: expected{status: 502, cause: "cdn_loop_detected"}},
@@ -289,6 +319,18 @@ func refused() []special {
 // failing are specials in which the proxy or what it asks fails.
 func failing() []special {
 	dead := "{envoy_grpc: {cluster_name: dead}, timeout: 0.2s}"
+	limits := filter("ratelimit", "RateLimit", "domain: x, failure_mode_deny: true, rate_limit_service: {grpc_service: "+dead+
+		", transport_api_version: V3}")
+	forwards := filter("dynamic_forward_proxy", "FilterConfig", "dns_cache_config: {name: names, dns_lookup_family: V4_ONLY, "+
+		"dns_query_timeout: 0.5s}")
+	cache := `- {name: cache, typed_config: {"@type": ` + httpFilter + `cache.v3.CacheConfig, typed_config: {"@type": ` +
+		`type.googleapis.com/envoy.extensions.http.cache.simple_http_cache.v3.SimpleHttpCacheConfig}}}`
+	late := `- {name: late, config_discovery: {config_source: {api_config_source: {api_type: GRPC, transport_api_version: V3, ` +
+		`grpc_services: [{envoy_grpc: {cluster_name: dead}}]}, initial_fetch_timeout: 0.1s}, type_urls: [` + httpFilter +
+		`buffer.v3.Buffer]}}`
+	script := func(words string) string {
+		return filter("lua", "Lua", `default_source_code: {inline_string: "function `+words+` end"}`)
+	}
 	return []special{
 		{name: "unwell", filters: filter("health_check", "HealthCheck", `pass_through_mode: false, cluster_min_healthy_percentages: `+
 			`{empty: {value: 50}}, headers: [{name: ":path", string_match: {exact: /}}]`), send: get("/"),
@@ -296,16 +338,13 @@ func failing() []special {
 		{name: "well", filters: filter("health_check", "HealthCheck",
 			`pass_through_mode: false, headers: [{name: ":path", string_match: {exact: /}}]`), send: get("/"),
 			want: expected{status: 200, cause: "health_check_ok"}},
-		{name: "limiter", filters: filter("ratelimit", "RateLimit", "domain: x, failure_mode_deny: true, rate_limit_service: {grpc_service: "+dead+
-			", transport_api_version: V3}"), route: "{route: {cluster: app, rate_limits: [{actions: [{generic_key: {descriptor_value: x}}]}]}}",
+		{name: "limiter", filters: limits, route: "{route: {cluster: app, rate_limits: [{actions: [{generic_key: {descriptor_value: x}}]}]}}",
 			send: get("/"), want: expected{status: 500, flag: "RLSE", cause: "rate_limiter_error"}},
 		{name: "processor", filters: filter("ext_proc", "ExternalProcessor", "grpc_service: "+dead), send: get("/"),
 			want: expected{status: 500, cause: "ext_proc_error"}},
-		{name: "cache", filters: `- {name: cache, typed_config: {"@type": ` + httpFilter + `cache.v3.CacheConfig, typed_config: {"@type": ` +
-			`type.googleapis.com/envoy.extensions.http.cache.simple_http_cache.v3.SimpleHttpCacheConfig}}}`, send: twice(get("/cached")), also: " RFCF ",
+		{name: "cache", filters: cache, send: twice(get("/cached")), also: " RFCF ",
 			want: expected{status: 200, flag: "RFCF", cause: "cache.response_from_cache_filter"}},
-		{name: "unknown-name", filters: filter("dynamic_forward_proxy", "FilterConfig", "dns_cache_config: {name: names, dns_lookup_family: V4_ONLY, "+
-			"dns_query_timeout: 0.5s}"), route: "{route: {cluster: names}}", send: func(t *testing.T, address string) {
+		{name: "unknown-name", filters: forwards, route: "{route: {cluster: names}}", send: func(t *testing.T, address string) {
 			ask(live.Request{To: address, Host: "nothing.invalid"})(t)
 		}, want: expected{status: 503, flag: "DF", cause: "dns_resolution_failure"}},
 		{name: "drops", route: "{route: {cluster: drops}}", send: get("/"), want: expected{status: 503, flag: "UDO",
@@ -315,14 +354,13 @@ func failing() []special {
 		}, want: expected{status: 503, flag: "DO", cause: "drop_overload"}},
 		{name: "maintained", route: "{route: {cluster: maintained}}", send: get("/"), want: expected{status: 503, flag: "UO",
 			cause: "maintenance_mode"}},
-		{name: "removed", filters: filter("lua", "Lua", `default_source_code: {inline_string: "function envoy_on_request(h) h:headers():remove(\":method\") end"}`),
+		{name: "removed", filters: script(`envoy_on_request(h) h:headers():remove(\":method\")`),
 			send: get("/"), want: expected{status: 503, flag: "DPE", cause: "filter_removed_required_request_headers"}},
-		{name: "unconfigured", filters: `- {name: late, config_discovery: {config_source: {api_config_source: {api_type: GRPC, transport_api_version: V3, ` +
-			`grpc_services: [{envoy_grpc: {cluster_name: dead}}]}, initial_fetch_timeout: 0.1s}, type_urls: [` + httpFilter + `buffer.v3.Buffer]}}`,
+		{name: "unconfigured", filters: late,
 			send: get("/"), want: expected{status: 500, flag: "NFCF", cause: "NFCF"}},
-		{name: "redirected", route: "{route: {cluster: app, internal_redirect_policy: {}}}", send: get("/moved"), also: " internal_redirect ",
-			want: expected{cause: "internal_redirect"}},
-		{name: "large", filters: filter("lua", "Lua", `default_source_code: {inline_string: "function envoy_on_response(h) h:body() end"}`), buffer: 1024,
+		{name: "redirected", route: "{route: {cluster: app, internal_redirect_policy: {}}}", send: get("/moved"),
+			also: " internal_redirect ", want: expected{cause: "internal_redirect"}},
+		{name: "large", filters: script("envoy_on_response(h) h:body()"), buffer: 1024,
 			send: get("/large"), want: expected{status: 500, cause: "response_payload_too_large"}},
 		{name: "no-chain", chain: "{filter_chain_match: {destination_port: 1}}", send: text("x"), want: expected{flag: "NR",
 			cause: "filter_chain_not_found"}},
@@ -333,7 +371,7 @@ func failing() []special {
 func TestStatic(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	serve(t, m.Addr("app", live.Backing), nil)
-	specials := append(append(timeouts(), refused()...), failing()...)
+	specials := slices.Concat(formats(), timeouts(), refused(), failing())
 	all(t, static(t, m, "static", "", specials), m.File("static.access.log"), "127.0.0.1:1")
 }
 
@@ -353,6 +391,8 @@ func TestOverload(t *testing.T) {
 		`type.googleapis.com/envoy.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig, filename: %s}}], `+
 		`actions: [{name: envoy.overload_actions.stop_accepting_requests, triggers: [{name: pressure, threshold: {value: 0.9}}]}]}`, pressure)
 	all(t, static(t, m, "overload", overload, []special{
-		{name: "overloaded", send: func(t *testing.T, address string) { until(t, address, http.StatusServiceUnavailable) }, also: " overload ", want: expected{status: 503, cause: "overload"}},
+		{name: "overloaded", send: func(t *testing.T, address string) {
+			until(t, address, http.StatusServiceUnavailable)
+		}, also: " overload ", want: expected{status: 503, cause: "overload"}},
 	}), m.File("overload.access.log"), "127.0.0.1:1")
 }

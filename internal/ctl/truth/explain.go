@@ -39,14 +39,15 @@ func explain(s Session) *cobra.Command {
 			"that wrote the line: the one with the line's addresses, or --proxy.\n\n" +
 			"  pilotctl explain --log '[2026-11-28T10:02:03.118Z] \"GET /a HTTP/1.1\" 404 NR route_not_found …'\n" +
 			"  kubectl logs web-1 -c istio-proxy | pilotctl explain --log - --proxy web-1.shop\n\n" +
-			"It ends with 0 if the object is in force on all proxies and has no errors, the request arrives, or the line is of a request that " +
-			"the application answered; with 1 if not, and with 2 if that cannot be said.",
+			"It ends with 0 if the object is in force on all proxies and has no errors, the request arrives, or the line is of a request " +
+			"that the application answered; with 1 if not, and with 2 if that cannot be said.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if lines.wanted() {
 				return lines.check(cmd, args)
 			}
 			if len(args) != 1 && len(args) != 3 {
-				return errors.New("want an object as KIND/NAME, a request as PROXY METHOD HOST[:PORT][/PATH], or a line of an access log as --log LINE")
+				return errors.New("want an object as KIND/NAME, a request as PROXY METHOD HOST[:PORT][/PATH], or a line of an access log " +
+					"as --log LINE")
 			}
 			return nil
 		},

@@ -27,8 +27,8 @@ type logging struct {
 func (l *logging) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.line, "log", "", "explain this line of an access log; -: the lines of standard input")
-	f.StringVar(&l.format, "log-format", "", "format of the lines, as accessLogFormat of the mesh configuration has it; Envoy's default, Istio's and "+
-		"JSON with their keys are known")
+	f.StringVar(&l.format, "log-format", "", "format of the lines, as accessLogFormat of the mesh configuration has it; Envoy's default, "+
+		"Istio's and JSON with their keys are known")
 	f.StringVar(&l.proxy, "proxy", "", "proxy that wrote the lines, as NAME.NAMESPACE (default the one that has the line's addresses)")
 }
 
@@ -142,7 +142,8 @@ func (l *logging) read(in io.Reader, given *accesslog.Format) (groups []loggedLi
 	case len(groups) == 0 && others == 0:
 		return nil, 0, 0, errors.New("--log -: standard input has no line; pipe an access log into it")
 	case len(groups) == 0:
-		return nil, 0, 0, fmt.Errorf("--log -: none of %s is of an access log; of the first: %w", output.Plural(others, "line"), accesslog.ErrNone)
+		return nil, 0, 0, fmt.Errorf("--log -: none of %s is of an access log; of the first: %w", output.Plural(others, "line"),
+			accesslog.ErrNone)
 	}
 	return groups, others, more, nil
 }

@@ -31,6 +31,7 @@ type Pages struct {
 	proxies   *[]page.ProxySync
 	services  *[]page.ServiceInfo
 	addresses *[]page.ServiceEndpoints
+	problems  *[]page.ProblemInfo
 	kinds     map[string]*[]page.ObjectInfo
 }
 
@@ -81,7 +82,8 @@ func (x *explainer) findProxy() {
 	}
 }
 
-// byAddress returns the proxy that has an address of the line: a server's proxy was connected to, a client's connects and is connected from.
+// byAddress returns the proxy that has an address of the line: a server's proxy was connected to, a client's connects and is connected
+// from.
 func (x *explainer) byAddress() *page.ProxySync {
 	addresses := []string{x.e.UpstreamLocal, x.e.DownstreamRemote}
 	if x.e.Inbound() {
@@ -177,8 +179,8 @@ func (x *explainer) request() url.Values {
 		port = localPort
 	}
 	q := url.Values{
-		"proxyID": {x.proxy.ProxyID}, "method": {x.e.Method}, "path": {x.e.Path}, "authority": {x.e.Authority}, "host": {host}, "port": {port},
-		"header": x.o.Headers,
+		"proxyID": {x.proxy.ProxyID}, "method": {x.e.Method}, "path": {x.e.Path}, "authority": {x.e.Authority}, "host": {host},
+		"port": {port}, "header": x.o.Headers,
 	}
 	if x.e.Method == "" && x.e.Authority == "" {
 		q.Set("protocol", "tcp")
@@ -319,7 +321,20 @@ func (x *explainer) blame(r ref, means, right string) {
 			f.Line = n
 		}
 	}
+	f.Problem = x.problemOf(r)
 	x.add(f)
+}
+
+// problemOf returns the problem of a field, or of one in it; "" if there is none.
+func (x *explainer) problemOf(r ref) string {
+	read(x, &x.problems, "the problems", "/debug/problems", nil)
+	for _, p := range *x.problems {
+		if p.Kind == r.Kind && p.Namespace == r.Namespace && p.Name == r.Name && p.Severity != "info" && r.field != "" &&
+			(p.Field == r.field || strings.HasPrefix(p.Field, r.field+".") || strings.HasPrefix(p.Field, r.field+"[")) {
+			return strings.TrimSuffix(p.Message+"; "+p.Fix, "; ")
+		}
+	}
+	return ""
 }
 
 // registry returns all services.

@@ -41,6 +41,7 @@ type Finding struct {
 	Line      int    `json:"line,omitempty"`
 	Means     string `json:"means"`
 	Right     string `json:"right,omitempty"`
+	Problem   string `json:"problem,omitempty"` // what pilotctl problems says of the field, with the fix
 }
 
 // Options say more than the line does.
@@ -91,7 +92,8 @@ type explainer struct {
 func (x *explainer) names() {
 	if _, policy := policyOf(x.e); policy.Name != "" && x.Pages == nil {
 		x.add(Finding{
-			Kind: policy.Kind, Namespace: policy.Namespace, Name: policy.Name, Field: policy.field, Means: "this rule decided about the request",
+			Kind: policy.Kind, Namespace: policy.Namespace, Name: policy.Name, Field: policy.field,
+			Means: "this rule decided about the request",
 		})
 	}
 }
@@ -112,7 +114,8 @@ const (
 // add adds a finding.
 func (x *explainer) add(f Finding) {
 	same := func(o Finding) bool {
-		return o.Kind == f.Kind && o.Namespace == f.Namespace && o.Name == f.Name && o.Field == f.Field && (f.Kind != "" || o.Means == f.Means)
+		return o.Kind == f.Kind && o.Namespace == f.Namespace && o.Name == f.Name && o.Field == f.Field &&
+			(f.Kind != "" || o.Means == f.Means)
 	}
 	if len(x.out.Findings) < mostFindings && !slices.ContainsFunc(x.out.Findings, same) {
 		x.out.Findings = append(x.out.Findings, f)
@@ -121,8 +124,9 @@ func (x *explainer) add(f Finding) {
 
 // objects looks for the objects at the places of the causes. The first place with a finding is the answer.
 func (x *explainer) objects() {
+	known := lookers()
 	for _, c := range x.out.Causes {
-		look := lookers[c.Place]
+		look := known[c.Place]
 		if look == nil {
 			continue
 		}
@@ -131,7 +135,7 @@ func (x *explainer) objects() {
 			return
 		}
 	}
-	if len(x.out.Causes) > 0 && lookers[x.out.Causes[0].Place] != nil {
+	if len(x.out.Causes) > 0 && known[x.out.Causes[0].Place] != nil {
 		x.madeFrom()
 	}
 }

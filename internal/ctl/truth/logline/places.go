@@ -11,10 +11,8 @@ import (
 )
 
 // lookers look for the object behind a cause, by the place that the table names.
-var lookers map[string]func(*explainer, accesslog.Cause)
-
-func init() { // the functions call each other through the map
-	lookers = map[string]func(*explainer, accesslog.Cause){
+func lookers() map[string]func(*explainer, accesslog.Cause) {
+	return map[string]func(*explainer, accesslog.Cause){
 		"route":       (*explainer).noRoute,
 		"listener":    (*explainer).noChain,
 		"answer":      (*explainer).answered,
@@ -27,7 +25,7 @@ func init() { // the functions call each other through the map
 		"pertry":      inRoute([]string{"retries", "perTryTimeout"}, "is over for the last attempt", "raise it"),
 		"retries":     inRoute([]string{"retries"}, "allows no further attempt", "repair why the attempts fail"),
 		"fault":       inRoute([]string{"fault"}, "delays or aborts requests", "remove it if the test is over"),
-		"cors":        inRoute([]string{"corsPolicy"}, "answers preflight requests", "add the origin to allowOrigins if it is to be allowed"),
+		"cors":        inRoute([]string{"corsPolicy"}, "answers preflight requests", "add the origin to allowOrigins if it may ask"),
 		"redirect":    inRoute([]string{"redirect"}, "redirects", "nothing is wrong"),
 		"pool":        (*explainer).pool,
 		"duration":    (*explainer).durations,
@@ -158,8 +156,8 @@ func hostOf(part string) string {
 	return host
 }
 
-// httpRoutes returns which routes of a VirtualService have a field. If several have it, the route of the line decides as far as it is known:
-// by its name, or by its number in the virtual host.
+// httpRoutes returns which routes of a VirtualService have a field. If several have it, the route of the line decides as far as it is
+// known: by its name, or by its number in the virtual host.
 func (x *explainer) httpRoutes(spec any, path []string) (out []int) {
 	steps := make([]any, len(path))
 	for i, p := range path {

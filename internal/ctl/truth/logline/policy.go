@@ -34,8 +34,10 @@ func (x *explainer) denied(accesslog.Cause) {
 	if r.Name != "" {
 		o := x.object(r)
 		if o == nil {
-			x.add(Finding{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Field: r.field, Means: "this policy decided, and is not in force any more",
-				Right: "nothing, if that is so on purpose"})
+			x.add(Finding{
+				Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Field: r.field, Means: "this policy decided, and is not in force any more",
+				Right: "nothing, if that is so on purpose",
+			})
 			return
 		}
 		action := cmp.Or(text(o.Spec, "action"), "ALLOW")

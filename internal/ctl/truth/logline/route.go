@@ -54,12 +54,15 @@ func (x *explainer) unknownHost() {
 	if s := x.shortFor(host); s != nil {
 		x.blame(ref{s.Object.Kind, s.Object.Namespace, s.Object.Name, "spec.hosts"},
 			fmt.Sprintf("%q is a name of %s, and this proxy, or this port of it, does not have it", host, s.Hostname),
-			"ask for "+string(s.Hostname)+": short names are for proxies of the same namespace; look at exportTo, Sidecars and the port too")
+			"ask for "+string(s.Hostname)+": short names are for proxies of the same namespace; look at exportTo, Sidecars and the "+
+				"port too")
 		return
 	}
 	means := fmt.Sprintf("no service, VirtualService or Gateway that this proxy sees has host %q", host)
 	if near == "" {
-		x.add(Finding{Means: means, Right: "declare the host with a Service, ServiceEntry or VirtualService, or correct the request's host"})
+		x.add(Finding{
+			Means: means, Right: "declare the host with a Service, ServiceEntry or VirtualService, or correct the request's host",
+		})
 		return
 	}
 	x.blame(r, means+"; "+strconv.Quote(near)+" is near", "ask for "+near+", or add the host")
@@ -152,7 +155,9 @@ func (x *explainer) answered(c accesslog.Cause) {
 		x.unknownHost()
 		return
 	case x.e.Route == "misdirected" || x.e.Code == 421:
-		x.add(Finding{Means: fmt.Sprintf("the connection's server name %q is for another host than %q", x.e.ServerName, x.host()), Right: c.Right})
+		x.add(Finding{
+			Means: fmt.Sprintf("the connection's server name %q is for another host than %q", x.e.ServerName, x.host()), Right: c.Right,
+		})
 		return
 	}
 	for _, field := range []string{"directResponse", "redirect"} {
@@ -227,7 +232,8 @@ func (x *explainer) missing(port, subset, host string) (means, right string) {
 		ports = append(ports, strconv.Itoa(int(p.Port)))
 	}
 	if !slices.Contains(ports, port) {
-		return fmt.Sprintf("host %q has no port %s, it has %s", host, port, strings.Join(ports, ", ")), "name one of these in destination.port.number"
+		return fmt.Sprintf("host %q has no port %s, it has %s", host, port, strings.Join(ports, ", ")),
+			"name one of these in destination.port.number"
 	}
 	known := x.subsets(host)
 	if subset == "" || slices.Contains(known, subset) {

@@ -47,6 +47,9 @@ func (x Explanation) Text() string {
 		if f.Right != "" {
 			line("    right: %s", f.Right)
 		}
+		if f.Problem != "" {
+			line("    problem: %s", f.Problem)
+		}
 	}
 	if len(x.Findings) == 0 && x.Verdict == Proxy {
 		line("  right: %s", x.Causes[0].Right)

@@ -114,7 +114,8 @@ func (x *explainer) noEndpoints(accesslog.Cause) {
 			x.blame(ref{Kind: s.Object.Kind, Namespace: s.Object.Namespace, Name: s.Object.Name}, means, "heal the workloads")
 		}
 	default:
-		x.blamePolicy(fmt.Sprintf("%d endpoints are healthy for the control plane, so the proxy itself has ejected them, or panics", len(healthy)),
+		x.blamePolicy(
+			fmt.Sprintf("%d endpoints are healthy for the control plane, so the proxy itself has ejected them, or panics", len(healthy)),
 			"let it eject fewer (maxEjectionPercent, baseEjectionTime), or repair the errors of the workload", "outlierDetection")
 		if len(x.out.Findings) == 0 {
 			x.note(fmt.Sprintf("%s has %d healthy endpoints now: they came since, or the proxy ejected them", host, len(healthy)))
@@ -195,7 +196,8 @@ func (x *explainer) pool(c accesslog.Cause) {
 // durations looks for idle timeouts and longest durations.
 func (x *explainer) durations(c accesslog.Cause) {
 	for _, part := range [][]any{
-		{"connectionPool", "http", "idleTimeout"}, {"connectionPool", "tcp", "idleTimeout"}, {"connectionPool", "tcp", "maxConnectionDuration"},
+		{"connectionPool", "http", "idleTimeout"}, {"connectionPool", "tcp", "idleTimeout"},
+		{"connectionPool", "tcp", "maxConnectionDuration"},
 	} {
 		if idle := part[len(part)-1] == "idleTimeout"; idle == (c.Place == "idle") {
 			x.blamePolicy("it is over", c.Right, part...)
