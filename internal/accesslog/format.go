@@ -208,7 +208,7 @@ const (
 	istioOlder = start + `"%DYNAMIC_METADATA(istio.mixer:status)%" "%UPSTREAM_TRANSPORT_FAILURE_REASON%" ` + sizes + headers + addresses + names
 )
 
-// known are the formats of text, in the order in which they are tried.
+// known are the formats of text; the first one that fits is used.
 var known = []*Format{must("Istio", istioText), must("Envoy", envoyText), must("Istio", istioOlder)}
 
 func must(name, text string) *Format {

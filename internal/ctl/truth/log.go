@@ -47,7 +47,7 @@ func (l *logging) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Bounds of what is read.
+// Bounds on standard input.
 const (
 	mostInput  = 8 << 20 // bytes of standard input
 	mostKinds  = 50      // different results that are explained

@@ -17,7 +17,7 @@ const (
 	Unknown     = "unknown"     // the line names no cause that is known
 )
 
-// Explanation is what is known of a line.
+// Explanation holds the cause of a line and the objects behind it.
 type Explanation struct {
 	Verdict string            `json:"verdict"`
 	Lines   int               `json:"lines"` // how many lines are alike
@@ -31,7 +31,7 @@ type Explanation struct {
 	Notes    []string  `json:"notes,omitempty"`
 }
 
-// Finding is something that explains the line: an object, and what is wrong with it.
+// Finding is one reason for the line: an object with its field, and a sentence about it.
 type Finding struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`

@@ -35,7 +35,7 @@ func (x *explainer) denied(accesslog.Cause) {
 		o := x.object(r)
 		if o == nil {
 			x.add(Finding{
-				Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Field: r.field, Means: "this policy decided, and is not in force any more",
+				Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Field: r.field, Means: "it decided, and is not in force any more",
 				Right: "nothing, if that is so on purpose",
 			})
 			return

@@ -107,7 +107,7 @@ func (x *explainer) nearest(host string) (near string, of ref) {
 	return near, of
 }
 
-// shortFor returns the service of which a host is a name; nil: there is none.
+// shortFor returns the service that has a host as one of its names; nil: there is none.
 func (x *explainer) shortFor(host string) *page.ServiceInfo {
 	all := x.registry()
 	for i := range all {
@@ -118,7 +118,7 @@ func (x *explainer) shortFor(host string) *page.ServiceInfo {
 	return nil
 }
 
-// aliases are the names by which callers may ask for a host.
+// aliases are the names that callers may use for a host.
 func aliases(host string) []string {
 	out := []string{host}
 	if name, _, ok := strings.Cut(host, ".svc."); ok {
@@ -148,7 +148,7 @@ func (x *explainer) noChain(c accesslog.Cause) {
 	}
 }
 
-// answered looks for the rule with which the proxy answers itself.
+// answered looks for the rule that makes the proxy answer by itself.
 func (x *explainer) answered(c accesslog.Cause) {
 	switch {
 	case x.e.Route == "block_all" || x.e.Cluster == "BlackHoleCluster" || x.e.Code == 502:
