@@ -53,12 +53,8 @@ var arrows = map[string][]string{
 		"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "snapshot", "spelling", "kubeclient",
 	},
 	"ctl": {
-<<<<<<< HEAD
-		"mesh", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot", "store", "trial",
-=======
-		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "servers", "spelling", "store",
->>>>>>> 1a761d84 (logs: break lines)
-		"xdstype", "kubeclient",
+		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot",
+		"spelling", "store", "trial", "xdstype", "kubeclient",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable"},
