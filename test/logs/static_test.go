@@ -340,7 +340,7 @@ func failing() []special {
 			want: expected{status: 200, cause: "health_check_ok"}},
 		{name: "limiter", filters: limits, send: get("/"),
 			route: "{route: {cluster: app, rate_limits: [{actions: [{generic_key: {descriptor_value: x}}]}]}}",
-			want: expected{status: 500, flag: "RLSE", cause: "rate_limiter_error"}},
+			want:  expected{status: 500, flag: "RLSE", cause: "rate_limiter_error"}},
 		{name: "processor", filters: filter("ext_proc", "ExternalProcessor", "grpc_service: "+dead), send: get("/"),
 			want: expected{status: 500, cause: "ext_proc_error"}},
 		{name: "cache", filters: cache, send: twice(get("/cached")), also: " RFCF ",
