@@ -26,8 +26,8 @@ type Format struct {
 	object map[string]*Format // of a JSON object: the format of each key; keys of inner objects have dots
 }
 
-// operator is an operator in a format: a name, arguments in brackets, a length.
-var operator = regexp.MustCompile(`%([A-Z0-9_]+)(\([^%]*\))?(?::[0-9]+)?%`)
+// operator is an operator in a format: a name, arguments in brackets, which may have brackets and percent signs of their own, a length.
+var operator = regexp.MustCompile(`%([A-Z0-9_]+)(\((?:[^()]|\([^()]*\))*\))?(?::[0-9]+)?%`)
 
 // NewFormat reads a format as accessLogFormat of the mesh configuration has it: a text with operators, or a JSON object of such.
 func NewFormat(text string) (*Format, error) {
@@ -88,10 +88,17 @@ func textFormat(name, text string) (*Format, error) {
 		pattern.WriteString(literal(text[at:m[0]]))
 		at = m[1]
 		op := text[m[2]:m[3]]
-		if m[4] >= 0 && op == "REQ" {
-			op += strings.ToUpper(text[m[4]:m[5]])
+		value := values(op)
+		if m[4] >= 0 {
+			switch op {
+			case "REQ":
+				op += strings.ToUpper(text[m[4]:m[5]])
+				value = values(op)
+			case "RESPONSE_CODE_DETAILS", "START_TIME": // they may have spaces, or brackets, then
+				value = `.*?`
+			}
 		}
-		pattern.WriteString("(" + values(op) + ")")
+		pattern.WriteString("(" + value + ")")
 		if f.fields = append(f.fields, op); len(f.fields) > mostOperators {
 			return nil, fmt.Errorf("the format has more than %d operators", mostOperators)
 		}

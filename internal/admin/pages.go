@@ -262,9 +262,10 @@ func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
 		info page.ServiceInfo
 	}
 	var out []listed
+	host := r.URL.Query().Get("host")
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		for k, s := range table.Each(tx, p.Graph.Registry.Services) {
-			if !viewerOf(r).sees(s.Key.Namespace) {
+			if !viewerOf(r).sees(s.Key.Namespace) || host != "" && host != string(s.Key.Host) {
 				continue
 			}
 			info := serviceInfo(s, p.Graph.HasPrecedence(tx, k), p.Graph.AutoVIP(tx, s))
@@ -312,9 +313,10 @@ func endpointInfo(id string, e mesh.Endpoint) page.EndpointInfo {
 
 func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
 	var all iter.Seq2[mesh.EndpointKey, mesh.Endpoint]
+	host := r.URL.Query().Get("host")
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		all = table.Snapshot(tx, p.Graph.Registry.Endpoints, func(k mesh.EndpointKey, _ mesh.Endpoint) bool {
-			return viewerOf(r).sees(k.Service.Namespace)
+			return viewerOf(r).sees(k.Service.Namespace) && (host == "" || host == string(k.Service.Host))
 		})
 	})
 	out := []page.ServiceEndpoints{}
@@ -341,7 +343,7 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := []page.ObjectInfo{}
-	for _, o := range p.Graph.Objects() {
+	for _, o := range p.objects(query) {
 		if kind != "" && !strings.EqualFold(kind, string(o.Kind)) || !viewerOf(r).sees(o.Namespace) ||
 			name != "" && name != o.Name || namespace != "" && namespace != o.Namespace {
 			continue
@@ -360,6 +362,19 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 		out = append(out, info)
 	}
 	writeJSON(w, out)
+}
+
+// objects returns the objects in force that a query may mean: the one that it names, or all.
+func (p *Pages) objects(query url.Values) []*config.Object {
+	if query.Get("namespace") != "" && query.Get("name") != "" {
+		if k, err := objectKey(query); err == nil && k.Name != "" {
+			if o, ok := p.Graph.Find(k); ok {
+				return []*config.Object{o}
+			}
+			return nil
+		}
+	}
+	return p.Graph.Objects()
 }
 
 // linesOf returns the lines of an object's fields, as far as they are known.
@@ -458,7 +473,11 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := []page.ProblemInfo{}
+	is := func(name, value string) bool { want := r.URL.Query().Get(name); return want == "" || want == value }
 	for _, problem := range p.Problems() {
+		if o := problem.Object; !is("kind", o.Kind) || !is("namespace", o.Namespace) || !is("name", o.Name) {
+			continue
+		}
 		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) || !viewerOf(r).sees(owner(problem)) {
 			continue
 		}

@@ -242,6 +242,17 @@ func TestConfigzLines(t *testing.T) {
 	if all := read[[]page.ObjectInfo](t, p, "/debug/configz?kind=DestinationRule&namespace=bank&name=reviews"); len(all) != 0 {
 		t.Errorf("got %+v of another namespace", all)
 	}
+	if all := read[[]page.ObjectInfo](t, p, "/debug/configz?kind=DestinationRule&namespace=shop&name=none"); len(all) != 0 {
+		t.Errorf("got %+v for a name that nothing has", all)
+	}
+	for host, want := range map[string]int{"reviews.shop.svc.cluster.local": 1, "nothing": 0} {
+		if all := read[[]page.ServiceInfo](t, p, "/debug/registryz?host="+host); len(all) != want {
+			t.Errorf("registryz has %d services of %s, want %d", len(all), host, want)
+		}
+		if all := read[[]page.ServiceEndpoints](t, p, "/debug/endpointz?host="+host); len(all) != want {
+			t.Errorf("endpointz has %d services of %s, want %d", len(all), host, want)
+		}
+	}
 	status, _, body := ask(t, p, http.MethodGet, path+strings.Repeat("&field=a", mostFieldsNamed+1))
 	if status != http.StatusBadRequest || !strings.Contains(body, "fields") {
 		t.Errorf("got %d %q, want a refusal", status, body)

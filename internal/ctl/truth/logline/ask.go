@@ -25,14 +25,12 @@ func splitPort(address string) (host, port string) {
 // Fetch reads a page of JSON from each control plane in turn until one has an answer.
 type Fetch func(ctx context.Context, path string, query url.Values, into any) error
 
-// Pages are the pages of control planes. Those with all proxies, services, endpoints or objects are read once, for all lines.
+// Pages are the pages of control planes. Those with all proxies, services or objects of a kind are read once, for all lines.
 type Pages struct {
-	fetch     Fetch
-	proxies   *[]page.ProxySync
-	services  *[]page.ServiceInfo
-	addresses *[]page.ServiceEndpoints
-	problems  *[]page.ProblemInfo
-	kinds     map[string]*[]page.ObjectInfo
+	fetch    Fetch
+	proxies  *[]page.ProxySync
+	services *[]page.ServiceInfo
+	kinds    map[string]*[]page.ObjectInfo
 }
 
 // NewPages returns the pages that a function reads.
@@ -151,6 +149,9 @@ func (x *explainer) replay() {
 	}
 	if x.way == nil && len(answer.Ways) > 0 {
 		x.way = &answer.Ways[0]
+	}
+	if x.fits && len(x.way.Conditions) > 0 {
+		x.note("the proxy does so if " + strings.Join(x.way.Conditions, ", and "))
 	}
 	if decided := x.out.Causes; !x.fits && x.way != nil && len(decided) > 0 && replayable[decided[0].Place] {
 		x.note("with the configuration that the proxy holds now, such a request ends otherwise (" + outcomeText(x.way.Outcome) +
@@ -293,6 +294,22 @@ func (x *explainer) all(kind string) []page.ObjectInfo {
 	return *list
 }
 
+// each returns the objects that refs name; without refs all of a kind.
+func (x *explainer) each(kind string, refs []ref) (out []page.ObjectInfo) {
+	if len(refs) == 0 || len(refs) > mostRefs {
+		return x.all(kind)
+	}
+	for _, r := range refs {
+		if o := x.object(r); o != nil {
+			out = append(out, *o)
+		}
+	}
+	return out
+}
+
+// mostRefs is how many objects are asked for one by one.
+const mostRefs = 20
+
 // object returns an object in force; nil: there is none. If a field is named, its line is known too.
 func (x *explainer) object(r ref) *page.ObjectInfo {
 	query := url.Values{"kind": {r.Kind}, "namespace": {r.Namespace}, "name": {r.Name}}
@@ -325,12 +342,15 @@ func (x *explainer) blame(r ref, means, right string) {
 	x.add(f)
 }
 
-// problemOf returns the problem of a field, or of one in it; "" if there is none.
+// problemOf returns the problem of a field, or of one in it if the field is small; "" if there is none.
 func (x *explainer) problemOf(r ref) string {
-	read(x, &x.problems, "the problems", "/debug/problems", nil)
-	for _, p := range *x.problems {
+	small := strings.Contains(r.field, "[") || strings.HasPrefix(r.field, "spec.trafficPolicy")
+	var all []page.ProblemInfo
+	query := url.Values{"kind": {r.Kind}, "namespace": {r.Namespace}, "name": {r.Name}}
+	x.failed("the problems are not known", x.fetch(x.ctx, "/debug/problems", query, &all))
+	for _, p := range all {
 		if p.Kind == r.Kind && p.Namespace == r.Namespace && p.Name == r.Name && p.Severity != "info" && r.field != "" &&
-			(p.Field == r.field || strings.HasPrefix(p.Field, r.field+".") || strings.HasPrefix(p.Field, r.field+"[")) {
+			(p.Field == r.field || small && (strings.HasPrefix(p.Field, r.field+".") || strings.HasPrefix(p.Field, r.field+"["))) {
 			return strings.TrimSuffix(p.Message+"; "+p.Fix, "; ")
 		}
 	}
@@ -345,7 +365,8 @@ func (x *explainer) registry() []page.ServiceInfo {
 
 // service returns the service of a host; nil: there is none.
 func (x *explainer) service(host string) *page.ServiceInfo {
-	all := x.registry()
+	var all []page.ServiceInfo
+	x.failed("service "+host+" is not known", x.fetch(x.ctx, "/debug/registryz", url.Values{"host": {host}}, &all))
 	var found *page.ServiceInfo
 	for i := range all {
 		if string(all[i].Hostname) == host && (found == nil || all[i].Won) {

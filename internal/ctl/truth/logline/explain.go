@@ -64,13 +64,48 @@ func Explain(ctx context.Context, pages *Pages, e accesslog.Entry, o Options) Ex
 		x.out.Causes = []accesslog.Cause{}
 	}
 	x.names()
-	if pages == nil || x.out.Verdict == Application && len(e.Flags) == 0 {
+	if pages == nil || x.out.Verdict == Application && len(e.Flags) == 0 && e.Code < 400 {
 		return x.out
 	}
 	x.findProxy()
+	if x.out.Verdict == Application && len(e.Flags) == 0 {
+		x.behind()
+		return x.out
+	}
 	x.replay()
 	x.objects()
 	return x.out
+}
+
+// behind looks at the server's side of a request that its endpoint answered: there may be a proxy, and its answers are no others to the
+// client's proxy than those of the application.
+func (x *explainer) behind() {
+	if x.e.Inbound() {
+		return
+	}
+	host, port := splitPort(x.e.UpstreamHost)
+	server := x.at(host)
+	if server == nil {
+		x.note("a proxy beside the application answers so too, if it denies the request: then its own log has the reason")
+		return
+	}
+	e := x.e
+	e.Details, e.Cluster, e.UpstreamHost, e.DownstreamLocal = "", "inbound|"+port+"||", "", x.e.UpstreamHost
+	y := &explainer{Pages: x.Pages, ctx: x.ctx, o: x.o, e: e, out: Explanation{Verdict: Proxy, Side: "server"}, proxy: server}
+	if x.proxy != nil {
+		y.peer, y.e.DownstreamRemote = x.proxy.Identity, nodeAddress(x.proxy.ProxyID)
+	}
+	y.replay()
+	if y.way == nil || !y.fits || y.way.Outcome.Kind != "answered" {
+		return
+	}
+	if y.e.Details = y.way.Outcome.Details; y.way.Outcome.Flag != "" {
+		y.e.Flags = []string{y.way.Outcome.Flag}
+	}
+	y.out.Causes = y.e.Causes()
+	y.objects()
+	x.note("the proxy of the server, " + page.ShortName(server.ProxyID) + ", answers so: " + y.e.Details)
+	x.out.Verdict, x.out.Causes, x.out.Findings = Proxy, y.out.Causes, append(x.out.Findings, y.out.Findings...)
 }
 
 // explainer explains one line.

@@ -129,8 +129,9 @@ func (x *explainer) virtualServices() (out []ref) {
 		hosts = append(hosts, host)
 	}
 	from := x.madeOf("virtual host", "VirtualService")
+	objects := x.each("VirtualService", from)
 	for _, host := range hosts {
-		for _, o := range x.all("VirtualService") {
+		for _, o := range objects {
 			r := ref{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 			if host != "" && (len(from) == 0 || slices.Contains(from, r)) && slices.ContainsFunc(list(o.Spec, "hosts"), func(h any) bool {
 				rule, _ := h.(string)

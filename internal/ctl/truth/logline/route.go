@@ -17,6 +17,16 @@ func (x *explainer) noRoute(c accesslog.Cause) {
 		x.noChain(c)
 		return
 	}
+	if x.answer == nil {
+		for _, r := range x.virtualServices() {
+			r.field = "spec.http"
+			x.blame(r, "it is for the host of the request; which of its routes match is known only with the proxy", "name the proxy with --proxy")
+		}
+		if len(x.out.Findings) == 0 {
+			x.unknownHost()
+		}
+		return
+	}
 	s := x.step("route")
 	if s == nil || s.Decision != "no route matches" {
 		if x.fits || x.foreign() {
@@ -38,7 +48,7 @@ func (x *explainer) noRoute(c accesslog.Cause) {
 // foreign reports whether no virtual host of the proxy is for the host of the line, as far as that is known.
 func (x *explainer) foreign() bool {
 	v := x.step("virtual host")
-	return x.answer == nil || v == nil || strings.HasPrefix(v.Decision, `domain "*"`)
+	return v == nil || strings.HasPrefix(v.Decision, `domain "*"`)
 }
 
 // unknownHost looks for the host that may have been meant.
@@ -83,6 +93,9 @@ func (x *explainer) nearest(host string) (near string, of ref) {
 	}
 	for _, s := range x.registry() {
 		try(string(s.Hostname), ref{Kind: s.Object.Kind, Namespace: s.Object.Namespace, Name: s.Object.Name, field: "spec.hosts"})
+	}
+	if near != "" && best <= 2 { // one or two letters: nothing is nearer among the rules
+		return near, of
 	}
 	for _, kind := range []string{"VirtualService", "Gateway"} {
 		for _, o := range x.all(kind) {

@@ -3,6 +3,7 @@ package logline
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"sort"
 	"strconv"
@@ -20,7 +21,7 @@ func (x *explainer) rules() []page.ObjectInfo {
 	}
 	from := x.madeOf("cluster", "DestinationRule")
 	var out []page.ObjectInfo
-	for _, o := range x.all("DestinationRule") {
+	for _, o := range x.each("DestinationRule", from) {
 		if names(text(o.Spec, "host"), o.Namespace, host) &&
 			(len(from) == 0 || slices.Contains(from, ref{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})) {
 			out = append(out, o)
@@ -125,8 +126,9 @@ func (x *explainer) noEndpoints(accesslog.Cause) {
 
 // endpoints returns the endpoints of a host, of all registries.
 func (x *explainer) endpoints(host string) (out []page.EndpointInfo) {
-	read(x, &x.addresses, "the endpoints", "/debug/endpointz", nil)
-	for _, s := range *x.addresses {
+	var all []page.ServiceEndpoints
+	x.failed("the endpoints are not known", x.fetch(x.ctx, "/debug/endpointz", url.Values{"host": {host}}, &all))
+	for _, s := range all {
 		if name, _, _ := strings.Cut(s.Service, " "); name == host {
 			out = append(out, s.Endpoints...)
 		}
