@@ -20,7 +20,8 @@ func (x *explainer) noRoute(c accesslog.Cause) {
 	if x.answer == nil {
 		for _, r := range x.virtualServices() {
 			r.field = "spec.http"
-			x.blame(r, "it is for the host of the request; which of its routes match is known only with the proxy", "name the proxy with --proxy")
+			x.blame(r, "it is for the host of the request; which of its routes match is known only with the proxy",
+				"name the proxy with --proxy")
 		}
 		if len(x.out.Findings) == 0 {
 			x.unknownHost()
