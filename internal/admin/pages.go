@@ -18,6 +18,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/compile"
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/snapshot"
@@ -88,7 +89,7 @@ func (p *Pages) debug() []debugPage {
 		{"servicez", "hosts, with the data of each registry: ?host=", p.servicez, false},
 		{"workloadz", "what agents say of the applications beside them, and the WorkloadEntries that it counts for", p.workloadz, false},
 		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz, false},
-		{"configz", "objects in force: ?kind=", p.configz, false},
+		{"configz", "objects in force: ?kind=&namespace=&name=, with the lines of fields: &field=", p.configz, false},
 		{
 			"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json; " +
 				"what a row was made from, and what from it: ?table=&key=", p.tablez, true,
@@ -261,9 +262,10 @@ func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
 		info page.ServiceInfo
 	}
 	var out []listed
+	host := r.URL.Query().Get("host")
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		for k, s := range table.Each(tx, p.Graph.Registry.Services) {
-			if !viewerOf(r).sees(s.Key.Namespace) {
+			if !viewerOf(r).sees(s.Key.Namespace) || host != "" && host != string(s.Key.Host) {
 				continue
 			}
 			info := serviceInfo(s, p.Graph.HasPrecedence(tx, k), p.Graph.AutoVIP(tx, s))
@@ -311,9 +313,10 @@ func endpointInfo(id string, e mesh.Endpoint) page.EndpointInfo {
 
 func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
 	var all iter.Seq2[mesh.EndpointKey, mesh.Endpoint]
+	host := r.URL.Query().Get("host")
 	p.Graph.Store.Read(func(tx *table.Tx) {
 		all = table.Snapshot(tx, p.Graph.Registry.Endpoints, func(k mesh.EndpointKey, _ mesh.Endpoint) bool {
-			return viewerOf(r).sees(k.Service.Namespace)
+			return viewerOf(r).sees(k.Service.Namespace) && (host == "" || host == string(k.Service.Host))
 		})
 	})
 	out := []page.ServiceEndpoints{}
@@ -328,11 +331,21 @@ func (p *Pages) endpointz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
+// mostFields bounds how many fields one request of configz may name.
+const mostFields = 100
+
+// configz shows the objects in force, or some of them. If the request names fields, it shows the lines of these in the object's file.
 func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
-	kind := r.URL.Query().Get("kind")
+	query := r.URL.Query()
+	kind, namespace, name, fields := query.Get("kind"), query.Get("namespace"), query.Get("name"), query["field"]
+	if len(fields) > mostFields {
+		writeError(w, fmt.Sprintf("at most %d fields may be named", mostFields), http.StatusBadRequest)
+		return
+	}
 	out := []page.ObjectInfo{}
-	for _, o := range p.Graph.Objects() {
-		if kind != "" && !strings.EqualFold(kind, string(o.Kind)) || !viewerOf(r).sees(o.Namespace) {
+	for _, o := range p.objects(query) {
+		if kind != "" && !strings.EqualFold(kind, string(o.Kind)) || !viewerOf(r).sees(o.Namespace) ||
+			name != "" && name != o.Name || namespace != "" && namespace != o.Namespace {
 			continue
 		}
 		spec, err := protoJSON(o.Spec)
@@ -340,10 +353,39 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 			fail(w, fmt.Errorf("%s: %w", o.Key, err))
 			return
 		}
-		out = append(out,
-			page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec})
+		info := page.ObjectInfo{
+			Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec,
+		}
+		if len(fields) > 0 && (name != "" || o.Kind == config.MeshConfig) {
+			info.Lines = linesOf(o, fields)
+		}
+		out = append(out, info)
 	}
 	writeJSON(w, out)
+}
+
+// objects returns the objects in force that a query may mean: the one that it names, or all.
+func (p *Pages) objects(query url.Values) []*config.Object {
+	if query.Get("namespace") != "" && query.Get("name") != "" {
+		if k, err := objectKey(query); err == nil && k.Name != "" {
+			if o, ok := p.Graph.Find(k); ok {
+				return []*config.Object{o}
+			}
+			return nil
+		}
+	}
+	return p.Graph.Objects()
+}
+
+// linesOf returns the lines of an object's fields, as far as they are known.
+func linesOf(o *config.Object, fields []string) map[string]int {
+	lines, out := o.Written(), map[string]int{}
+	for _, f := range fields {
+		if n := lines.Line(f); n > 0 {
+			out[f] = n
+		}
+	}
+	return out
 }
 
 func (p *Pages) appliesz(w http.ResponseWriter, r *http.Request) {
@@ -431,7 +473,11 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := []page.ProblemInfo{}
+	is := func(name, value string) bool { want := r.URL.Query().Get(name); return want == "" || want == value }
 	for _, problem := range p.Problems() {
+		if o := problem.Object; !is("kind", o.Kind) || !is("namespace", o.Namespace) || !is("name", o.Name) {
+			continue
+		}
 		if least != "" && slices.Index(order, problem.Severity.String()) < slices.Index(order, least) || !viewerOf(r).sees(owner(problem)) {
 			continue
 		}

@@ -227,6 +227,41 @@ func TestConfigzByKind(t *testing.T) {
 	}
 }
 
+// TestConfigzLines: the lines of an object's fields are shown if the request names them.
+func TestConfigzLines(t *testing.T) {
+	p := start(t)
+	p.Apply(t, "rules.yaml", reviews)
+	path := "/debug/configz?kind=DestinationRule&namespace=shop&name=reviews"
+	all := read[[]page.ObjectInfo](t, p, path+"&field=spec.host&field=spec.nothing")
+	if len(all) != 1 || all[0].Lines["spec.host"] <= all[0].Line || all[0].Lines["spec.nothing"] == 0 {
+		t.Errorf("got %+v, want lines behind the first", all)
+	}
+	if all := read[[]page.ObjectInfo](t, p, path); len(all) != 1 || all[0].Lines != nil {
+		t.Errorf("got %+v, want no lines", all)
+	}
+	if all := read[[]page.ObjectInfo](t, p, "/debug/configz?kind=DestinationRule&namespace=bank&name=reviews"); len(all) != 0 {
+		t.Errorf("got %+v of another namespace", all)
+	}
+	if all := read[[]page.ObjectInfo](t, p, "/debug/configz?kind=DestinationRule&namespace=shop&name=none"); len(all) != 0 {
+		t.Errorf("got %+v for a name that nothing has", all)
+	}
+	for host, want := range map[string]int{"reviews.shop.svc.cluster.local": 1, "nothing": 0} {
+		if all := read[[]page.ServiceInfo](t, p, "/debug/registryz?host="+host); len(all) != want {
+			t.Errorf("registryz has %d services of %s, want %d", len(all), host, want)
+		}
+		if all := read[[]page.ServiceEndpoints](t, p, "/debug/endpointz?host="+host); len(all) != want {
+			t.Errorf("endpointz has %d services of %s, want %d", len(all), host, want)
+		}
+	}
+	status, _, body := ask(t, p, http.MethodGet, path+strings.Repeat("&field=a", mostFieldsNamed+1))
+	if status != http.StatusBadRequest || !strings.Contains(body, "fields") {
+		t.Errorf("got %d %q, want a refusal", status, body)
+	}
+}
+
+// mostFieldsNamed is how many fields a request may name.
+const mostFieldsNamed = 100
+
 func TestTablez(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,9 +23,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pilotctl runs the program in this process. Its output includes an error and its exit code.
-func pilotctl(args ...string) string {
+func pilotctl(args ...string) string { return piped(nil, args...) }
+
+// piped is pilotctl with standard input.
+func piped(input []byte, args ...string) string {
 	var out bytes.Buffer
 	cmd := ctl.Command("test")
+	cmd.SetIn(bytes.NewReader(input))
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
 	cmd.SetArgs(args)
@@ -58,8 +63,8 @@ func scrub(out, address string) string {
 }
 
 // TestGolden runs the commands of each archive against a control plane. The commands are the names of the files that begin with "$";
-// they find the files in the folder files/ there, and the control plane gets the other files. "connect" in the comment names the
-// proxies: name.namespace, followed by "router" or "sotw"; "refuse" names one that refuses a cluster.
+// they find the files in the folder files/ there, also as standard input ("< files/NAME"), and the control plane gets the other files.
+// "connect" in the comment names the proxies: name.namespace, followed by "router" or "sotw"; "refuse" names one that refuses a cluster.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", commands)
 }
@@ -96,15 +101,31 @@ func commands(t *testing.T, archive *golden.Archive) {
 		if !ok {
 			continue
 		}
-		args := append(strings.Fields(command), "--address", p.Discovery.HTTPAddr())
+		command, input, _ := strings.Cut(command, " < ")
+		args := words(command)
+		if !slices.Contains(args, "--address") {
+			args = append(args, "--address", p.Discovery.HTTPAddr())
+		}
 		for i, a := range args {
 			if strings.HasPrefix(a, "files/") {
 				args[i] = filepath.Join(dir, a)
 			}
 		}
-		got := strings.ReplaceAll(scrub(pilotctl(args...), p.Discovery.HTTPAddr()), dir+"/", "")
+		got := strings.ReplaceAll(scrub(piped(archive.File(input), args...), p.Discovery.HTTPAddr()), dir+"/", "")
 		archive.ResultAt(t, i, got)
 	}
+}
+
+// words splits a command at spaces that are not in single quotes.
+func words(command string) (out []string) {
+	for i, part := range strings.Split(command, "'") {
+		if i%2 == 1 {
+			out = append(out, part)
+			continue
+		}
+		out = append(out, strings.Fields(part)...)
+	}
+	return out
 }
 
 func connect(t *testing.T, p *plane.Plane, x plane.Proxy, words []string) {

@@ -54,14 +54,16 @@ var arrows = map[string][]string{
 		"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "snapshot", "spelling", "kubeclient",
 	},
 	"ctl": {
-		"mesh", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot", "store", "trial",
-		"xdstype", "kubeclient",
+		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot",
+		"spelling", "store", "trial", "xdstype", "kubeclient",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable"},
 	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":    {},
 
+	// Lines of access logs, and what they mean: pure.
+	"accesslog": {"golden"},
 	// The interpreter reads Envoy's messages alone.
 	"interpret":  {"mesh/regex", "printable"},
 	"kubeclient": {},

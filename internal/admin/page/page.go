@@ -206,6 +206,9 @@ type ObjectInfo struct {
 	File      string `json:"file,omitempty"`
 	Line      int    `json:"line,omitempty"`
 	Spec      any    `json:"spec"`
+	// Lines are those of the fields that the request names, by field. A field that is not written has the line of the nearest one around
+	// it.
+	Lines map[string]int `json:"lines,omitempty"`
 }
 
 // TableInfo is one table of /debug/tablez.

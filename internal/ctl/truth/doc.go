@@ -1,4 +1,5 @@
-// Package truth has pilotctl's verbs about objects (applies, explain), requests (explain), changes on their way (wait) and turns (history).
+// Package truth has pilotctl's verbs about objects (applies, explain), requests (explain), lines of access logs (explain), changes on their
+// way (wait) and turns (history). logline finds the object behind a line.
 // They ask control planes through Session, and print the answers. It must not know how control planes are found and reached.
 package truth
 

@@ -22,27 +22,39 @@ type explanation struct {
 	Problems []page.ProblemInfo `json:"problems"`
 }
 
-// explain is about an object (its state, the proxies that it makes a difference for, its problems), or about a request.
+// explain is about an object (its state, the proxies that it makes a difference for, its problems), a request, or a line of an access log.
 func explain(s Session) *cobra.Command {
-	namespace, request := "", &requesting{}
+	namespace, request, lines := "", &requesting{}, &logging{}
 	cmd := &cobra.Command{
-		Use:   "explain {KIND/[NAMESPACE/]NAME | PROXY METHOD HOST[:PORT][/PATH]}",
-		Short: "Explain an object, or the way of a request through a proxy",
+		Use:   "explain {KIND/[NAMESPACE/]NAME | PROXY METHOD HOST[:PORT][/PATH] | --log LINE}",
+		Short: "Explain an object, the way of a request through a proxy, or a line of an access log",
 		Long: "Of an object: shows in one answer what pilotctl wait, applies and problems tell of it.\n\n" +
 			"Of a request: follows it through the resources that the proxy holds: listener, filter chain, policies, virtual host, " +
 			"route (and those above that did not match, and why), cluster, endpoints. With --from it first shows the way from there.\n\n" +
 			"  pilotctl explain virtualservice/shop/reviews\n" +
 			"  pilotctl explain web-1.shop GET reviews:9080/health -H 'end-user: jason'\n" +
 			"  pilotctl explain reviews-1.shop GET reviews:9080/ --from web-1.shop\n\n" +
-			"It ends with 0 if the object is in force on all proxies and has no errors, or the request arrives; with 1 if not, and with " +
-			"2 if that cannot be said.",
+			"Of a line of an access log (--log, or --log - for lines from standard input): says why the proxy answered so, which object " +
+			"made it do so, with file and line, and what would be right. The request is replayed through the configuration of the proxy " +
+			"that wrote the line: the one with the line's addresses, or --proxy.\n\n" +
+			"  pilotctl explain --log '[2026-11-28T10:02:03.118Z] \"GET /a HTTP/1.1\" 404 NR route_not_found …'\n" +
+			"  kubectl logs web-1 -c istio-proxy | pilotctl explain --log - --proxy web-1.shop\n\n" +
+			"It ends with 0 if the object is in force on all proxies and has no errors, the request arrives, or the line is of a request " +
+			"that the application answered; with 1 if not, and with 2 if that cannot be said.",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if lines.wanted() {
+				return lines.check(cmd, args)
+			}
 			if len(args) != 1 && len(args) != 3 {
-				return errors.New("want an object as KIND/NAME, or a request as PROXY METHOD HOST[:PORT][/PATH]")
+				return errors.New("want an object as KIND/NAME, a request as PROXY METHOD HOST[:PORT][/PATH], or a line of an access log " +
+					"as --log LINE")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if lines.wanted() {
+				return lines.run(cmd, s, request)
+			}
 			if len(args) == 3 {
 				return request.run(cmd, s, args)
 			}
@@ -66,6 +78,7 @@ func explain(s Session) *cobra.Command {
 		},
 	}
 	request.bind(cmd)
+	lines.bind(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of an object that names none")
 	return cmd
 }
