@@ -150,7 +150,7 @@ func canonical(all remote.Resources) (map[resource]*envoy.Encoded, error) {
 	for _, typ := range compared {
 		for name, m := range all[typ] {
 			if r, is := m.(*routev3.RouteConfiguration); is {
-				slices.SortFunc(r.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
+				slices.SortFunc(r.GetVirtualHosts(), compareHosts)
 			}
 			body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 			if err != nil {
@@ -161,3 +161,6 @@ func canonical(all remote.Resources) (map[resource]*envoy.Encoded, error) {
 	}
 	return out, nil
 }
+
+// compareHosts orders virtual hosts by name.
+func compareHosts(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) }

@@ -45,8 +45,8 @@ func large(services, proxies int) *snapshot.Snapshot {
 		ns := fmt.Sprintf("n%d", i%10)
 		ip := fmt.Sprintf("10.%d.%d.%d", 100+i/62500, i/250%250, i%250)
 		p := mesh.Proxy{
-			ID: mesh.ProxyID(fmt.Sprintf("sidecar~%s~p%d.%s~%[3]s.svc.cluster.local", ip, i, ns)), IP: ip, IPs: ip, Name: fmt.Sprintf("p%d", i),
-			Namespace: ns, Mutual: true, Standing: mesh.Here, DNSDomain: ns + ".svc.cluster.local",
+			ID: mesh.ProxyID(fmt.Sprintf("sidecar~%s~p%d.%s~%[3]s.svc.cluster.local", ip, i, ns)), IP: ip, IPs: ip,
+			Name: fmt.Sprintf("p%d", i), Namespace: ns, Mutual: true, Standing: mesh.Here, DNSDomain: ns + ".svc.cluster.local",
 		}
 		out.Outside.Proxies = append(out.Outside.Proxies, snapshot.Row[mesh.ProxyID, mesh.Proxy]{Key: p.ID, Value: p})
 	}

@@ -77,8 +77,8 @@ func planned(s Session) *cobra.Command {
 	f.StringVar(&p.on, "on", "", "plan on top of this: a snapshot, or a folder of rules")
 	f.BoolVarP(&p.cluster, "use-kube", "k", false, "plan on top of the kubeconfig's cluster, without asking a control plane")
 	f.StringVar(&p.against, "against", "",
-		"show what another control plane would send the same proxies: xds://HOST:PORT asks it as each proxy does, whatever it is; a snapshot, "+
-			"an archive or a folder of rules is the input of one like this")
+		"show what another control plane would send the same proxies: xds://HOST:PORT asks it as each proxy does, whatever it is; a "+
+			"snapshot, an archive or a folder of rules is the input of one like this")
 	f.StringVar(&p.source, "source", "",
 		"the source that the objects come from, as /debug/sourcez names it (default: the one that has them, or the first)")
 	return cmd

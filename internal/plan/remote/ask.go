@@ -251,7 +251,8 @@ func nodeOf(p mesh.Proxy) (*corev3.Node, error) {
 	said["LABELS"] = labels
 	for _, field := range [][2]string{
 		{"NAMESPACE", p.Namespace}, {"INSTANCE_IPS", p.IPs}, {"CLUSTER_ID", p.Cluster}, {"NETWORK", p.Network},
-		{"SERVICE_ACCOUNT", p.ServiceAccount}, {"INTERCEPTION_MODE", strings.ToUpper(p.Interception.String())}, {"ISTIO_VERSION", p.Version},
+		{"SERVICE_ACCOUNT", p.ServiceAccount}, {"INTERCEPTION_MODE", strings.ToUpper(p.Interception.String())},
+		{"ISTIO_VERSION", p.Version},
 	} {
 		if field[1] != "" {
 			said[field[0]] = field[1]
