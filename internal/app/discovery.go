@@ -201,7 +201,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)
 	out.live = live.New(live.Options{
 		Object: in.graph.Find, InForce: out.history.InForce, Last: in.clock.Last, Waiting: in.door.Waiting,
-		Problems: out.standing.Problems, Streams: out.server,
+		Problems: out.standing.Problems, Streams: out.server, Warms: out.history.Warms,
 	})
 	out.server.Register(out.grpc)
 	in.pushes.Register(out.grpc)

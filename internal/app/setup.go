@@ -12,6 +12,7 @@ import (
 	"fairway/internal/app/injection"
 	"fairway/internal/app/lasting"
 	"fairway/internal/app/listen"
+	"fairway/internal/app/live"
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/reader"
@@ -246,6 +247,7 @@ func (s setup) streams(in incoming, meter xds.Meter) xds.Options {
 			bootstrap.PatchReportType: in.proxies.PatchesFail,
 			extension.ReportType:      in.proxies.ModulesFail,
 		},
+		Warming: live.Reports(),
 	}
 }
 

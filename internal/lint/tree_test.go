@@ -112,7 +112,8 @@ var arrows = map[string][]string{
 	"app/audit":    {"admin", "printable", "table", "xds"},
 	"app/history":  {"admin", "admin/page", "app/loop", "compile/input", "config", "mesh", "printable", "table", "xds", "xdstype"},
 	"app/live": {
-		"admin", "admin/page", "config", "door", "mesh", "mesh/code", "printable", "table", "xds", "xds/library", "xds/protocol", "xdstype",
+		"admin", "admin/page", "config", "door", "envoy/warming", "mesh", "mesh/code", "printable", "table", "xds", "xds/library",
+		"xds/protocol", "xdstype",
 	},
 	"app/applies":   {"admin/page", "app/publish", "config", "mesh", "printable"},
 	"app/selectors": {"compile/input", "config", "source", "table"},

@@ -14,8 +14,8 @@ import (
 )
 
 // newRelay makes the part that serves Envoy its configuration; nil if Envoy connects to the control plane directly. node returns
-// the Node that the agent itself uses.
-func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, error) {
+// the Node that the agent itself uses, and acked learns what Envoys acknowledge.
+func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte, acked func(string)) (*relay.Relay, error) {
 	if o.Relay == nil {
 		return nil, nil
 	}
@@ -31,6 +31,7 @@ func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte) (*rela
 		CacheDir: o.Relay.CacheDir,
 		Dial:     append(dial, grpc.WithNoProxy()),
 		Node:     node,
+		Acked:    acked,
 		Log:      o.Log,
 	})
 	if err != nil {
@@ -76,6 +77,9 @@ func (a *agent) collectors() []prometheus.Collector {
 	}
 	if a.modules != nil {
 		out = append(out, a.modules.Collectors()...)
+	}
+	if a.warming != nil {
+		out = append(out, a.warmingMetric())
 	}
 	if a.names != nil {
 		out = append(out, a.names.Collectors()...)

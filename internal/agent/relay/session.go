@@ -440,6 +440,7 @@ func (s *session) answer(t *interest, r wire.Request) (nonce string, refused boo
 		for _, f := range t.ack(at) {
 			s.cache.Commit(f.batch)
 		}
+		s.relay.o.Acked(t.typ)
 		s.keepWhenComplete()
 	}
 	if from != s.count || !s.open {

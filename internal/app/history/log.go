@@ -211,6 +211,14 @@ func (l *Log) InForce(k config.Key) (turn uint64, ok bool) {
 	return turn, ok
 }
 
+// Warms reports whether a turn may have changed a resource that warms before it is used: a listener or a cluster.
+func (l *Log) Warms(number uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.numbers[number]
+	return t == nil || t.resources[xdstype.Listeners]+t.resources[xdstype.Clusters] > 0
+}
+
 // Turns returns the turns that a filter selects, oldest first.
 func (l *Log) Turns(f admin.TurnFilter) []page.Turn {
 	l.mu.Lock()

@@ -24,7 +24,7 @@ const mostBehind = 100
 
 // Streams says what proxies lack. *xds.Server is one.
 type Streams interface {
-	Lags(turn uint64, ask func(library.ProxyID) bool) (behind []xds.ProxyLag, asked int)
+	Lags(turn uint64, ask func(library.ProxyID) bool) xds.Lags
 	PublishedAt(turn uint64) (time.Time, bool)
 }
 
@@ -34,6 +34,8 @@ type Options struct {
 	Object  func(config.Key) (*config.Object, bool)
 	InForce func(config.Key) (turn uint64, ok bool)
 	Last    func() table.Turn
+	// Warms reports whether a turn may have changed listeners or clusters, which warm before proxies use them.
+	Warms func(turn uint64) bool
 	// Waiting lists the changes that wait at the door, and Problems the errors of objects.
 	Waiting  func() []door.Waiting
 	Problems func() []mesh.Problem
@@ -116,17 +118,33 @@ func (a *Answers) errors(k config.Key) (out []string) {
 	return out
 }
 
+// How far a turn has come, the best first.
+const (
+	live = iota
+	acknowledged
+	refused
+	warming
+	behind
+)
+
+var states = [...]string{page.LiveYes, page.LiveAcknowledged, page.LiveRefused, page.LiveWarming, page.LiveBehind}
+
 // reached asks the proxies for out.Turn.
 func (a *Answers) reached(out page.Live, q admin.LiveQuestion) page.Live {
 	out.At = a.at(out.Turn)
-	behind, asked := a.o.Streams.Lags(out.Turn, q.Proxies)
-	out.Proxies, out.State = asked, page.LiveYes
-	for _, b := range behind {
+	found := a.o.Streams.Lags(out.Turn, q.Proxies)
+	out.Proxies = found.Asked
+	worst := live
+	for _, b := range found.Behind {
 		p := a.behind(b)
-		if p.State != protocol.Refused.String() {
-			out.State = page.LiveBehind
-		} else if out.State == page.LiveYes {
-			out.State = page.LiveRefused
+		switch p.State {
+		case protocol.Refused.String():
+			worst = max(worst, refused)
+		case page.ProxyWarming:
+			out.Warming++
+			worst = max(worst, warming)
+		default:
+			worst = behind
 		}
 		if len(out.Behind) < mostBehind {
 			out.Behind = append(out.Behind, p)
@@ -134,13 +152,22 @@ func (a *Answers) reached(out page.Live, q admin.LiveQuestion) page.Live {
 			out.More++
 		}
 	}
+	if found.Silent > 0 && a.o.Warms(out.Turn) {
+		out.Silent = found.Silent
+		worst = max(worst, acknowledged)
+	}
+	out.State = states[worst]
 	return out
 }
 
 // behind describes a proxy by the least that it has of anything.
 func (a *Answers) behind(b xds.ProxyLag) page.LiveProxy {
 	out := page.LiveProxy{ProxyID: mesh.ProxyID(b.Proxy).Node(), State: "connecting"}
-	if len(b.Lags) == 0 {
+	switch {
+	case len(b.Lags) == 0 && !b.Unplaced:
+		warms(b, &out)
+		return out
+	case len(b.Lags) == 0:
 		return out
 	}
 	worst := slices.MinFunc(b.Lags, func(x, y protocol.Lag) int { return int(x.State) - int(y.State) })

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func wait(s Session) *cobra.Command {
 		Short: "Wait until objects, or a turn, are in force on all proxies",
 		Long: "Asks every control plane whether each object's version is in force on all of its proxies, until all say yes, or " +
 			"until --timeout is over. A proxy counts once it has acknowledged everything up to the turn in which the version came into " +
-			"force; whether its new listeners and clusters have warmed is not known to a control plane.\n\nWith -f the versions are " +
+			"force, and once none of its listeners and clusters warms any more, as far as its agent reports that.\n\nWith -f the versions are " +
 			"those in the files. Turns are counted by each control plane for itself.\n\n" +
 			"  kubectl apply -f reviews.yaml && pilotctl wait -f reviews.yaml\n" +
 			"  pilotctl wait virtualservice/shop/reviews --generation 7\n" +
@@ -146,6 +147,13 @@ func question(k config.Key) asked {
 	return asked{title(k), url.Values{"kind": {string(k.Kind)}, "namespace": {k.Namespace}, "name": {k.Name}}}
 }
 
+// version asks for a version of an object by its content.
+func version(o *config.Object) asked {
+	q := question(o.Key)
+	q.query.Set("hash", strconv.FormatUint(o.CreatedAt(0).Hash, 16))
+	return q
+}
+
 // title names an object in messages.
 func title(k config.Key) string {
 	return strings.TrimSpace(string(k.Kind) + " " + strings.TrimPrefix(k.Namespace+"/"+k.Name, "/"))
@@ -169,9 +177,7 @@ func (w *waiting) inFiles(stdin io.Reader) (out []asked, err error) {
 		if o == nil {
 			continue // of another kind, which control planes do not read
 		}
-		q := question(o.Key)
-		q.query.Set("hash", strconv.FormatUint(o.CreatedAt(0).Hash, 16))
-		out = append(out, q)
+		out = append(out, version(o))
 	}
 	if len(out) == 0 {
 		return nil, errors.New("there are no objects of this mesh in what -f names")
@@ -184,26 +190,43 @@ var waitSteps = []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 10
 
 // run asks until all is in force, or time is over, and prints the last answers.
 func (w *waiting) run(cmd *cobra.Command, s Session, questions []asked) error {
-	ctx, stop := context.WithTimeout(cmd.Context(), max(w.timeout, time.Nanosecond))
-	defer stop()
-	planes, err := s.Planes(cmd.Context())
+	answers, err := w.await(cmd.Context(), s, questions, settled)
 	if err != nil {
 		return output.CannotSay(err)
+	}
+	all, text, err := w.verdict(questions, answers)
+	shown := show(cmd, s, all, func(to io.Writer) error {
+		_, err := io.WriteString(to, text)
+		return err
+	})
+	if err = cmp.Or(shown, err); err != nil {
+		return output.Fail(err)
+	}
+	return nil
+}
+
+// await asks until over reports true for the answers to each question, or until time is over. It returns the last answers.
+func (w *waiting) await(of context.Context, s Session, questions []asked, over func([]liveOn) bool) (map[string][]liveOn, error) {
+	ctx, stop := context.WithTimeout(of, max(w.timeout, time.Nanosecond))
+	defer stop()
+	planes, err := s.Planes(of)
+	if err != nil {
+		return nil, err
 	}
 	answers := map[string][]liveOn{}
 	for round := 0; ; round++ {
 		open := false
 		for _, q := range questions {
-			if settled(answers[q.what]) {
+			if over(answers[q.what]) {
 				continue
 			}
-			if answers[q.what], err = askAll(cmd.Context(), planes, q, w.proxy != ""); err != nil {
-				return output.CannotSay(err)
+			if answers[q.what], err = askAll(of, planes, q, w.proxy != ""); err != nil {
+				return nil, err
 			}
-			open = open || !settled(answers[q.what])
+			open = open || !over(answers[q.what])
 		}
 		if !open || w.timeout == 0 || pause(ctx, waitSteps[min(round, len(waitSteps)-1)]) {
-			return w.verdict(cmd, s, questions, answers)
+			return answers, nil
 		}
 	}
 }
@@ -211,7 +234,7 @@ func (w *waiting) run(cmd *cobra.Command, s Session, questions []asked) error {
 // settled reports whether waiting longer changes nothing: it is in force everywhere, or some proxies refuse it and all others have it.
 func settled(answers []liveOn) bool {
 	return len(answers) > 0 && !slices.ContainsFunc(answers, func(a liveOn) bool {
-		return a.State != page.LiveYes && a.State != page.LiveRefused
+		return !a.InEffect() && a.State != page.LiveRefused
 	})
 }
 
@@ -244,33 +267,27 @@ func askAll(ctx context.Context, planes []Plane, q asked, one bool) (out []liveO
 	return out, errors.Join(errs...)
 }
 
-// verdict prints the answers. An error says that something is not in force.
-func (w *waiting) verdict(cmd *cobra.Command, s Session, questions []asked, answers map[string][]liveOn) error {
-	all, missing := []liveOn{}, 0
-	var text sentences
+// verdict describes the answers, as values and in words. An error says that something is not in force.
+func (w *waiting) verdict(questions []asked, answers map[string][]liveOn) (all []liveOn, text string, err error) {
+	missing := 0
+	var b sentences
+	all = []liveOn{}
 	for _, q := range questions {
 		for _, a := range answers[q.what] {
-			if a.State != page.LiveYes {
+			if !a.InEffect() {
 				missing++
 			}
-			describe(&text, q.what, a, len(answers[q.what]) > 1)
+			describe(&b, q.what, a, len(answers[q.what]) > 1)
 		}
 		all = append(all, answers[q.what]...)
 	}
-	err := show(cmd, s, all, func(to io.Writer) error {
-		_, err := io.WriteString(to, text.String())
-		return err
-	})
-	if err == nil && missing > 0 {
+	switch {
+	case missing > 0 && w.timeout > 0:
+		err = fmt.Errorf("%w after %s", errNotInForce, w.timeout)
+	case missing > 0:
 		err = errNotInForce
-		if w.timeout > 0 {
-			err = fmt.Errorf("%w after %s", errNotInForce, w.timeout)
-		}
 	}
-	if err != nil {
-		return output.Fail(err)
-	}
-	return nil
+	return all, b.String(), err
 }
 
 var errNotInForce = errors.New("not everything is in force")
@@ -284,6 +301,12 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	switch a.State {
 	case page.LiveYes:
 		b.line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d)", what, on, a.Turn, output.Clock(a.At), a.Proxies)
+	case page.LiveAcknowledged:
+		b.line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d); warming unknown%s", what, on, a.Turn, output.Clock(a.At),
+			a.Proxies, of(a.Silent, a.Proxies))
+	case page.LiveWarming:
+		b.line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d), and still warming in %d", what, on, a.Turn,
+			output.Clock(a.At), a.Proxies, a.Warming)
 	case page.LiveBehind, page.LiveRefused:
 		behind := len(a.Behind) + a.More
 		b.line("%s%s: in force since turn %d%s, and %d of %s not have it", what, on, a.Turn, output.Clock(a.At), behind,
@@ -311,6 +334,14 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	if a.More > 0 {
 		b.line("  and %d more", a.More)
 	}
+}
+
+// of says of how many of all something holds; empty: of all.
+func of(some, all int) string {
+	if some == all {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", some)
 }
 
 // remaining says how long a wait at the door lasts at most.

@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+
+	"fairway/internal/agent/relay"
+	"fairway/internal/agent/warming"
+	report "fairway/internal/envoy/warming"
+	"fairway/internal/xdstype"
+)
+
+// newWarming makes the part that reports what Envoy has acknowledged and does not use yet; nil if Envoy cannot be asked, or if there is no
+// relay that carries reports.
+func (a *agent) newWarming() *warming.Watcher {
+	if a.relay == nil || a.admin == nil {
+		return nil
+	}
+	return warming.New(warming.Options{Stats: a.admin.Stats, Report: a.reportWarming, Log: a.log})
+}
+
+// acked has Envoy asked once it has acknowledged what has to warm.
+func (a *agent) acked(typ string) {
+	if a.warming != nil && (typ == xdstype.ListenerURL || typ == xdstype.ClusterURL) {
+		a.warming.Acked()
+	}
+}
+
+func (a *agent) reportWarming(now report.Report) {
+	a.warms.Store(int64(now.Listeners + now.Clusters))
+	r := relay.Report{Type: report.ReportType}
+	if text := now.Encode(); text != "" {
+		r.Failure = &statuspb.Status{Code: int32(codes.Unavailable), Message: text}
+	}
+	if err := a.relay.Report(r); err != nil {
+		a.log.Error("the control plane is not told what warms", "error", err)
+	}
+}
+
+func (a *agent) warmingMetric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{
+			Name: "envoy_resources_warming", Help: "Listeners and clusters that Envoy has acknowledged and does not use yet, as reported last.",
+		},
+		func() float64 { return float64(a.warms.Load()) },
+	)
+}

@@ -1,0 +1,7 @@
+// Package warming finds out how many of Envoy's listeners and clusters have been acknowledged and do not serve yet, and reports it:
+// Envoy acknowledges them when it takes them, and uses them once they have warmed.
+//
+//	an ACK ─► Watcher.Acked ─► Envoy's statistics ─► Report, and again while something warms
+//
+// Envoy is asked after an acknowledgement, and then only while something warms. It must not know who receives the reports.
+package warming
