@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,8 +9,10 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/config"
+	"fairway/internal/envoy/warming"
 	"fairway/internal/xdstype"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 const reviewsCluster = "outbound|80||reviews.shop.svc.cluster.local"
@@ -137,4 +140,69 @@ func hash(t *testing.T, document string) string {
 		t.Fatal(problems)
 	}
 	return strconv.FormatUint(o.CreatedAt(0).Hash, 16)
+}
+
+// TestWarming: a turn that changed listeners or clusters is live once agents report, after the acknowledgement, that nothing warms.
+func TestWarming(t *testing.T) {
+	p := plane.Start(t, plane.Options())
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	p.Apply(t, "mesh.yaml", reviews)
+	web := p.Connect(t, plane.Proxy{Name: "web-1"})
+	entry := func(n int) {
+		t.Helper()
+		p.Apply(t, "more.yaml", strings.ReplaceAll(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: more, namespace: shop}
+spec: {hosts: [more.example], resolution: STATIC, ports: [{number: PORT, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.9}]}
+`, "PORT", strconv.Itoa(7000+n)))
+	}
+	live := func(state, detail string) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			got := read[page.Live](t, p, "/debug/livez?kind=ServiceEntry&namespace=shop&name=more")
+			if found := got.State == state && (detail == "") == (len(got.Behind) == 0) && got.Warming == len(got.Behind); !found ||
+				detail != "" && (got.Behind[0].State != page.ProxyWarming || got.Behind[0].Detail != detail || got.Behind[0].Since == nil) {
+				return fmt.Errorf("%+v, want %s %q", got, state, detail)
+			}
+			return nil
+		})
+	}
+	report := func(text string) {
+		t.Helper()
+		if err := web.Report(warming.ReportType, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const checking = "its agent has not asked it since the last acknowledgement"
+	entry(1)
+	live(page.LiveAcknowledged, "")
+	before := p.Discovery.LastTurn().Version
+	report("unknown")
+	live(page.LiveWarming, checking)
+	report("listeners=1 clusters=2")
+	live(page.LiveWarming, "listeners: 1, clusters: 2")
+	report("listeners=1 clusters=-1") // does not count
+	live(page.LiveWarming, "listeners: 1, clusters: 2")
+	all := read[[]page.ProxySync](t, p, "/debug/syncz")
+	if w := all[0].Warming; w == nil || w.Listeners != 1 || w.Clusters != 2 || w.Unknown || w.Since == nil {
+		t.Errorf("syncz has %+v", all[0])
+	}
+	report("")
+	live(page.LiveYes, "")
+	if now := p.Discovery.LastTurn().Version; now != before {
+		t.Errorf("reports made turn %d of turn %d", now, before)
+	}
+	entry(2) // what was reported is of the time before this acknowledgement
+	live(page.LiveWarming, checking)
+	report("")
+	live(page.LiveYes, "")
+	web.Reconnect(t) // another stream, without reports
+	live(page.LiveAcknowledged, "")
+	report("untold")
+	live(page.LiveAcknowledged, "")
+	p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "3"))
+	if got := read[page.Live](t, p, "/debug/livez?kind=VirtualService&namespace=shop&name=reviews"); got.State != page.LiveYes {
+		t.Errorf("nothing of a route warms: %+v", got)
+	}
 }

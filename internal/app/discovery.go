@@ -200,8 +200,8 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})
 	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)
 	out.live = live.New(live.Options{
-		Object: in.graph.Find, InForce: out.history.InForce, Last: in.clock.Last, Waiting: in.door.Waiting,
-		Problems: out.standing.Problems, Streams: out.server, Warms: out.history.Warms,
+		Object: in.graph.Find, Turns: out.history, Last: in.clock.Last, Waiting: in.door.Waiting,
+		Problems: out.standing.Problems, Streams: out.server,
 	})
 	out.server.Register(out.grpc)
 	in.pushes.Register(out.grpc)

@@ -228,18 +228,16 @@ func (s setup) machines(proxies *session.Register) *session.Disk {
 func (s setup) streams(in incoming, meter xds.Meter) xds.Options {
 	o := s.opts
 	return xds.Options{
-		Arrive:           s.secure.Arrive,
-		Certified:        s.secure.Proved,
-		Holder:           s.secure.Holder,
-		Refused:          in.refused.Stream,
-		Panicked:         in.refused.Panicked,
+		Arrive:    s.secure.Arrive,
+		Certified: s.secure.Proved,
+		Holder:    s.secure.Holder,
+		Refused:   in.refused.Stream, Panicked: in.refused.Panicked,
 		FirstWait:        o.FirstWait,
 		SendTimeout:      o.SendTimeout,
 		MaxStreams:       o.MaxStreams,
 		StreamsPerSecond: float64(o.NewStreams),
 		MaxSubscriptions: o.MaxNames,
 		MaxRequestBytes:  o.MaxMessage,
-		Meter:            meter,
 		Withhold:         proof.Withhold(o.Log),
 		Services:         []xds.Service{reader.Source(o.Namespace)},
 		Reports: map[string]func(xds.Report){
@@ -247,7 +245,7 @@ func (s setup) streams(in incoming, meter xds.Meter) xds.Options {
 			bootstrap.PatchReportType: in.proxies.PatchesFail,
 			extension.ReportType:      in.proxies.ModulesFail,
 		},
-		Warming: live.Reports(),
+		Meter: meter, Warming: live.Reports(),
 	}
 }
 

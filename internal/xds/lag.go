@@ -32,7 +32,7 @@ type Lags struct {
 // at every stream, and at all that each has not acknowledged; it changes nothing.
 func (s *Server) Lags(turn uint64, ask func(library.ProxyID) bool) (out Lags) {
 	all := s.all()
-	reports := map[library.ProxyID]uint64{} // the youngest stream of each proxy on which its agent reports
+	reports := map[library.ProxyID]uint64{} // the youngest stream of each proxy that has reports
 	for _, st := range slices.Backward(all) {
 		if proxy, known := st.identified(); known && reports[proxy] == 0 && st.reportsWarming() {
 			reports[proxy] = st.id

@@ -2,8 +2,7 @@ package xds
 
 import "time"
 
-// WarmingReports are requests in which the agent beside a client says how many resources the client has acknowledged and does not use yet.
-// A report holds until the client acknowledges another resource that warms.
+// WarmingReports are requests that say how many resources the client has acknowledged and does not use yet. A report holds until the client acknowledges another resource that warms.
 type WarmingReports struct {
 	Type  string   // type URL of the reports
 	Warms []string // type URLs of the resources that warm

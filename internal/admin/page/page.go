@@ -400,7 +400,7 @@ type Live struct {
 
 	Proxies int         `json:"proxies"`           // that are connected, and that the viewer may see
 	Warming int         `json:"warming,omitempty"` // those that have acknowledged it, and have listeners or clusters that warm
-	Silent  int         `json:"silent,omitempty"`  // those that have acknowledged it, and of which it is not known what warms
+	Silent  int         `json:"silent,omitempty"`  // those that have acknowledged it, and without an agent that reports warming
 	Behind  []LiveProxy `json:"behind,omitempty"`
 	More    int         `json:"more,omitempty"` // proxies that are behind and are not listed
 }

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// newWarming makes the part that reports what Envoy has acknowledged and does not use yet; nil if Envoy cannot be asked, or if there is no
+// newWarming makes the part that reports Envoy's warming listeners and clusters; nil if Envoy cannot be asked, or if there is no
 // relay that carries reports.
 func (a *agent) newWarming() *warming.Watcher {
 	if a.relay == nil || a.admin == nil {
@@ -41,7 +41,7 @@ func (a *agent) reportWarming(now report.Report) {
 func (a *agent) warmingMetric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{
-			Name: "envoy_resources_warming", Help: "Listeners and clusters that Envoy has acknowledged and does not use yet, as reported last.",
+			Name: "envoy_resources_warming", Help: "Envoy's listeners and clusters that have not warmed, as reported last.",
 		},
 		func() float64 { return float64(a.warms.Load()) },
 	)

@@ -1,5 +1,4 @@
-// Package warming finds out how many of Envoy's listeners and clusters have been acknowledged and do not serve yet, and reports it:
-// Envoy acknowledges them when it takes them, and uses them once they have warmed.
+// Package warming counts Envoy's listeners and clusters that warm, and reports the numbers: Envoy acknowledges them when it takes them, and uses them once they have warmed.
 //
 //	an ACK ─► Watcher.Acked ─► Envoy's statistics ─► Report, and again while something warms
 //

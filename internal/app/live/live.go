@@ -28,14 +28,20 @@ type Streams interface {
 	PublishedAt(turn uint64) (time.Time, bool)
 }
 
+// Turns knows what turns did. *history.Log is one.
+type Turns interface {
+	// InForce returns the turn that brought the present version of an object into force.
+	InForce(config.Key) (turn uint64, ok bool)
+	// Warms reports whether a turn may have changed listeners or clusters, which warm before proxies use them.
+	Warms(turn uint64) bool
+}
+
 // Options of Answers. All are required.
 type Options struct {
-	// Object returns an object that a user wrote, with its place, and InForce the turn since which this version of it is in force.
-	Object  func(config.Key) (*config.Object, bool)
-	InForce func(config.Key) (turn uint64, ok bool)
-	Last    func() table.Turn
-	// Warms reports whether a turn may have changed listeners or clusters, which warm before proxies use them.
-	Warms func(turn uint64) bool
+	// Object returns an object that a user wrote, with its place.
+	Object func(config.Key) (*config.Object, bool)
+	Turns  Turns
+	Last   func() table.Turn
 	// Waiting lists the changes that wait at the door, and Problems the errors of objects.
 	Waiting  func() []door.Waiting
 	Problems func() []mesh.Problem
@@ -61,7 +67,7 @@ func (a *Answers) Live(q admin.LiveQuestion) page.Live {
 		return out
 	}
 	o, ok := a.o.Object(q.Key)
-	turn, since := a.o.InForce(q.Key)
+	turn, since := a.o.Turns.InForce(q.Key)
 	if ok {
 		out.File, out.Line, out.Generation = o.Ref.File, o.Ref.Line, o.Stored.Generation
 	}
@@ -152,7 +158,7 @@ func (a *Answers) reached(out page.Live, q admin.LiveQuestion) page.Live {
 			out.More++
 		}
 	}
-	if found.Silent > 0 && a.o.Warms(out.Turn) {
+	if found.Silent > 0 && a.o.Turns.Warms(out.Turn) {
 		out.Silent = found.Silent
 		worst = max(worst, acknowledged)
 	}

@@ -190,7 +190,7 @@ const (
 type done struct {
 	store.Item
 	what string
-	turn string // in words, in which a control plane has it in force; empty: none is known
+	turn string // since when it is in force, as "turn 8412"; empty: not known
 }
 
 // steps splits the objects into parts that are each written at once, in order.

@@ -18,7 +18,7 @@ import (
 type Live interface {
 	// Wait waits until they are in force on all proxies, for a time at most, and writes how far each is.
 	Wait(ctx context.Context, to io.Writer, objects []*config.Object, timeout time.Duration) error
-	// Turns returns in words in which turns they came into force, waiting a moment for it.
+	// Turns returns the turns that brought them into force, as "turn 8412". It waits a moment for them.
 	Turns(context.Context, []*config.Object) (map[config.Key]string, error)
 }
 
@@ -47,8 +47,8 @@ func (w *watching) check(dryRun bool) error {
 // named are the flags that say which control planes to ask. Without one of them, and without --wait, apply asks etcd alone.
 var named = []string{"address", "kubeconfig", "context"}
 
-// name notes for each object that was written in which turn it came into force, if a flag names control planes. It is no error if they do
-// not tell: the objects are stored.
+// name notes the turn that brought each written object into force, if a flag names control planes. It is no error if they do not answer:
+// the objects are stored.
 func (w *watching) name(cmd *cobra.Command, all []done, of []meant) {
 	asked := false
 	for _, flag := range named {

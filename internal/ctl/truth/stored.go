@@ -38,11 +38,11 @@ func (f Stored) Wait(ctx context.Context, to io.Writer, objects []*config.Object
 	return nil
 }
 
-// turnsWithin is how long Turns waits for control planes to read what was stored: they follow it within milliseconds.
+// turnsWithin is how long Turns waits for control planes to read the objects: they follow etcd within milliseconds.
 const turnsWithin = 2 * time.Second
 
-// Turns returns in words the turns in which versions of objects came into force: "turn 8412", and for each control plane if there are
-// several. Objects that have not come into force soon are missing.
+// Turns returns the turns that brought versions of objects into force: "turn 8412", and one for each control plane if there are several.
+// Objects that have not come into force soon are missing.
 func (f Stored) Turns(ctx context.Context, objects []*config.Object) (map[config.Key]string, error) {
 	defer f.session.Close()
 	w := &waiting{timeout: turnsWithin}

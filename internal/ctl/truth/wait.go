@@ -52,8 +52,8 @@ func wait(s Session) *cobra.Command {
 		Short: "Wait until objects, or a turn, are in force on all proxies",
 		Long: "Asks every control plane whether each object's version is in force on all of its proxies, until all say yes, or " +
 			"until --timeout is over. A proxy counts once it has acknowledged everything up to the turn in which the version came into " +
-			"force, and once none of its listeners and clusters warms any more, as far as its agent reports that.\n\nWith -f the versions are " +
-			"those in the files. Turns are counted by each control plane for itself.\n\n" +
+			"force, and none of its listeners and clusters warms any more; agents report that.\n\n" +
+			"With -f the versions are those in the files. Turns are counted by each control plane for itself.\n\n" +
 			"  kubectl apply -f reviews.yaml && pilotctl wait -f reviews.yaml\n" +
 			"  pilotctl wait virtualservice/shop/reviews --generation 7\n" +
 			"  pilotctl wait --turn 8412 --address 10.0.0.1:15014 --proxy web-1.shop\n\n" +
