@@ -193,7 +193,7 @@ spec: {hosts: [more.example], resolution: STATIC, ports: [{number: PORT, name: h
 	if now := p.Discovery.LastTurn().Version; now != before {
 		t.Errorf("reports made turn %d of turn %d", now, before)
 	}
-	entry(2) // what was reported is of the time before this acknowledgement
+	entry(2) // the last report is older than this acknowledgement
 	live(page.LiveWarming, checking)
 	report("")
 	live(page.LiveYes, "")

@@ -51,7 +51,8 @@ func TestApplyNamesTheTurn(t *testing.T) {
 	route := "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: late, namespace: shop}\n" +
 		"spec: {hosts: [late.example], http: [{route: [{destination: {host: late.example, subset: v9}}]}]}\n"
 	got := keeping(route, "apply", "-f", "-", "--wait", "--timeout", "100ms", "--address", address)
-	if !strings.Contains(got, "VirtualService shop/late: ") || !strings.Contains(got, "exit code 1: not everything is in force after 100ms") {
+	const over = "exit code 1: not everything is in force after 100ms"
+	if !strings.Contains(got, "VirtualService shop/late: ") || !strings.Contains(got, over) {
 		t.Error(got)
 	}
 }

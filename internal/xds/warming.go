@@ -2,7 +2,8 @@ package xds
 
 import "time"
 
-// WarmingReports are requests that say how many resources the client has acknowledged and does not use yet. A report holds until the client acknowledges another resource that warms.
+// WarmingReports are requests that say how many resources the client has acknowledged and does not use yet. A report holds until the
+// client acknowledges another resource that warms.
 type WarmingReports struct {
 	Type  string   // type URL of the reports
 	Warms []string // type URLs of the resources that warm

@@ -415,7 +415,7 @@ const (
 	LiveWaits        = "waits"        // it waits for what it refers to, or for those that refer to it
 	LiveUnread       = "unread"       // no such object, or no such version of it, was read
 	LiveInvalid      = "invalid"      // the version has errors: the one before stays in force
-	LivePending      = "pending"      // the turn has not come
+	LivePending      = "pending"      // the turn has not come, or is being published
 )
 
 // InEffect reports whether nothing is known that is missing.

@@ -109,7 +109,7 @@ func newAgent(o settings.Options) (*agent, error) {
 	if a.secrets, err = newSecrets(o); err != nil {
 		return nil, err
 	}
-	if a.relay, err = newRelay(o, a.secrets, a.node, a.acked); err != nil {
+	if a.relay, err = newRelay(o, a.secrets, a); err != nil {
 		return nil, err
 	}
 	if a.relay != nil {

@@ -20,11 +20,12 @@ func (a *agent) newWarming() *warming.Watcher {
 	return warming.New(warming.Options{Stats: a.admin.Stats, Report: a.reportWarming, Log: a.log})
 }
 
-// acked has Envoy asked once it has acknowledged what has to warm.
-func (a *agent) acked(typ string) {
-	if a.warming != nil && (typ == xdstype.ListenerURL || typ == xdstype.ClusterURL) {
-		a.warming.Acked()
+// warmingOf returns the watcher of a type of resources; nil: they do not warm, or are not watched.
+func (a *agent) warmingOf(typ string) *warming.Watcher {
+	if typ == xdstype.ListenerURL || typ == xdstype.ClusterURL {
+		return a.warming
 	}
+	return nil
 }
 
 func (a *agent) reportWarming(now report.Report) {

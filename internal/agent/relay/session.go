@@ -241,6 +241,7 @@ func (s *session) forward(m wire.Message) error {
 	t.flights = append(t.flights, f)
 	s.toDown = append(s.toDown, wire.WithNonce(m, f.nonce))
 	s.relay.count(r, len(raw))
+	s.relay.o.Handed(t.typ)
 	return nil
 }
 
@@ -440,9 +441,9 @@ func (s *session) answer(t *interest, r wire.Request) (nonce string, refused boo
 		for _, f := range t.ack(at) {
 			s.cache.Commit(f.batch)
 		}
-		s.relay.o.Acked(t.typ)
 		s.keepWhenComplete()
 	}
+	s.relay.o.Answered(t.typ)
 	if from != s.count || !s.open {
 		return "", refused
 	}

@@ -3,6 +3,7 @@ package warming
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"fairway/internal/envoy/warming"
@@ -12,17 +13,22 @@ import (
 type Options struct {
 	// Stats returns Envoy's statistics that match a regular expression.
 	Stats func(ctx context.Context, pattern string) (map[string]int64, error)
-	// Report is called with the first answer after acknowledgements, and then if it has changed. Calls come one at a time.
+	// Report is called after Envoy has answered, and then if it has changed. Calls come one at a time.
 	Report func(warming.Report)
 	// Gap is the least time between two questions; 0: 250 ms. While something warms, the time between them doubles up to Most; 0: 5 s.
 	Gap, Most time.Duration
 	Log       *slog.Logger
 }
 
-// Watcher asks Envoy. Make it with New, run it once; any goroutine may call Acked at any time.
+// Watcher asks Envoy. Make it with New, run it once; any goroutine may call Handed and Answered at any time.
+// Those of a nil Watcher do nothing.
 type Watcher struct {
 	o     Options
-	acked chan struct{} // holds a token when Envoy has acknowledged something since it was last asked
+	woken chan struct{} // holds a token when one of these has changed
+
+	mu       sync.Mutex
+	waiting  bool // Envoy was handed listeners or clusters, and has not answered
+	answered bool // it has, since it was last asked
 }
 
 // New makes a watcher that has not begun.
@@ -33,36 +39,59 @@ func New(o Options) *Watcher {
 	if o.Most == 0 {
 		o.Most = 5 * time.Second
 	}
-	return &Watcher{o, make(chan struct{}, 1)}
+	return &Watcher{o: o, woken: make(chan struct{}, 1)}
 }
 
-// Acked has Envoy asked: it has acknowledged listeners or clusters. It never waits.
-func (w *Watcher) Acked() {
-	select {
-	case w.acked <- struct{}{}:
-	default: // it will be asked anyway
+// Handed has Envoy asked unless it answers soon: it was handed listeners or clusters. It acknowledges clusters only once all have warmed.
+func (w *Watcher) Handed() { w.note(func() { w.waiting = true }) }
+
+// Answered has Envoy asked: it has acknowledged listeners or clusters, or refused them.
+func (w *Watcher) Answered() { w.note(func() { w.waiting, w.answered = false, true }) }
+
+func (w *Watcher) note(do func()) {
+	if w == nil {
+		return
 	}
+	w.mu.Lock()
+	do()
+	w.mu.Unlock()
+	select {
+	case w.woken <- struct{}{}:
+	default: // Run will look anyway
+	}
+}
+
+// look returns whether Envoy has answered since the last look, and whether an answer is missing.
+func (w *Watcher) look() (answered, waiting bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answered, w.answered = w.answered, false
+	return answered, w.waiting
 }
 
 // Run asks Envoy when it may be necessary, until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
 	last := warming.Report{Unknown: true}
 	w.o.Report(last) // from now on the control plane knows that reports come
-	ask := time.NewTimer(0)
+	ask := time.NewTimer(time.Hour)
 	ask.Stop()
 	defer ask.Stop()
 	var asked time.Time        // when Envoy was asked last
 	step := w.o.Gap            // until it is asked again
-	fresh, due := false, false // something was acknowledged since the last report; the timer runs
+	fresh, due := false, false // it has answered since the last report; the timer runs
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.acked:
-			if step = w.o.Gap; !fresh || !due {
+		case <-w.woken:
+			switch answered, waiting := w.look(); {
+			case answered && (!fresh || !due):
 				ask.Reset(max(0, w.o.Gap-time.Since(asked)))
+				fresh, due, step = true, true, w.o.Gap
+			case waiting && !due:
+				ask.Reset(w.o.Gap)
+				due, step = true, w.o.Gap
 			}
-			fresh, due = true, true
 			continue
 		case <-ask.C:
 		}
@@ -74,11 +103,18 @@ func (w *Watcher) Run(ctx context.Context) {
 			w.o.Report(now)
 			last, fresh = now, false
 		}
-		if err != nil || now.Listeners+now.Clusters > 0 {
+		if w.again(now, err) {
 			ask.Reset(step)
 			due, step = true, min(2*step, w.o.Most)
 		}
 	}
+}
+
+// again reports whether Envoy has to be asked again, without another answer of its own.
+func (w *Watcher) again(now warming.Report, err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return err != nil || now.Listeners+now.Clusters > 0 || w.waiting && !now.Untold
 }
 
 // Envoy's statistics (Configuration reference, Listener manager and Cluster manager statistics).

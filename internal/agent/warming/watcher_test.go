@@ -72,7 +72,7 @@ func stats(listeners, clusters, started int64) map[string]int64 {
 func TestReportsAfterAcknowledgements(t *testing.T) {
 	e, w := watch(t)
 	e.reported(t, warming.Report{Unknown: true})
-	w.Acked()
+	w.Answered()
 	e.answer(stats(0, 0, 0))
 	e.reported(t, warming.Report{Listeners: 3}) // none serves before the workers run
 	e.answer(stats(0, 0, 0))                    // the same is not reported again
@@ -86,24 +86,41 @@ func TestReportsAfterAcknowledgements(t *testing.T) {
 		t.Fatal("Envoy is asked though nothing warms")
 	case <-time.After(20 * time.Millisecond):
 	}
-	w.Acked()
+	w.Answered()
 	e.answer(stats(0, 0, 1))
-	e.reported(t, warming.Report{}) // of what was acknowledged
+	e.reported(t, warming.Report{}) // although it is the same
 	// An acknowledgement while Envoy is asked may not be in its answer.
-	w.Acked()
+	w.Answered()
 	<-e.asked
-	w.Acked()
+	w.Answered()
 	e.answers <- stats(0, 0, 1)
 	e.reported(t, warming.Report{})
 	e.answer(stats(1, 0, 1))
 	e.reported(t, warming.Report{Listeners: 1})
 }
 
+// TestAsksWhileNoAnswerComes: Envoy acknowledges clusters once they have warmed, so it is asked before that, too.
+func TestAsksWhileNoAnswerComes(t *testing.T) {
+	e, w := watch(t)
+	e.reported(t, warming.Report{Unknown: true})
+	w.Handed()
+	e.answer(stats(0, 1, 1))
+	e.reported(t, warming.Report{Clusters: 1})
+	e.answer(stats(0, 1, 1))
+	e.answer(stats(0, 0, 1))
+	e.reported(t, warming.Report{})
+	<-e.asked // there is no answer yet
+	w.Answered()
+	e.answers <- stats(0, 0, 1)
+	e.answer(stats(0, 0, 1))
+	e.reported(t, warming.Report{})
+}
+
 // TestEnvoyThatDoesNotTell: a bootstrap may leave the statistics out.
 func TestEnvoyThatDoesNotTell(t *testing.T) {
 	e, w := watch(t)
 	e.reported(t, warming.Report{Unknown: true})
-	w.Acked()
+	w.Answered()
 	e.answer(map[string]int64{})
 	e.reported(t, warming.Report{Untold: true})
 	select {

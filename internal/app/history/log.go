@@ -49,6 +49,7 @@ type turn struct {
 	tables    []table.TableTurn
 	resources [xdstype.Types]int
 	published time.Time
+	ended     bool
 	streams   []uint64 // that were sent it, the first of them
 	objects   []config.Key
 }
@@ -113,7 +114,7 @@ func (l *Log) End(t loop.Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.numbers[t.Version]
-	now.resources = l.published()
+	now.resources, now.ended = l.published(), true
 	for _, n := range now.resources {
 		now.ResourceCount += n
 	}
@@ -209,6 +210,14 @@ func (l *Log) InForce(k config.Key) (turn uint64, ok bool) {
 	defer l.mu.Unlock()
 	turn, ok = l.inForce[k]
 	return turn, ok
+}
+
+// Published reports whether streams see a turn that has begun.
+func (l *Log) Published(number uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.numbers[number]
+	return t == nil || t.ended // earlier ones are not remembered
 }
 
 // Warms reports whether a turn may have changed a resource that warms before it is used: a listener or a cluster.

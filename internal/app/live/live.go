@@ -32,6 +32,8 @@ type Streams interface {
 type Turns interface {
 	// InForce returns the turn that brought the present version of an object into force.
 	InForce(config.Key) (turn uint64, ok bool)
+	// Published reports whether streams see a turn that has begun.
+	Published(turn uint64) bool
 	// Warms reports whether a turn may have changed listeners or clusters, which warm before proxies use them.
 	Warms(turn uint64) bool
 }
@@ -79,7 +81,7 @@ func (a *Answers) Live(q admin.LiveQuestion) page.Live {
 		return out
 	}
 	out.Turn = turn
-	if out = a.reached(out, q); q.Generation == 0 && q.Hash == 0 {
+	if out = a.reached(out, q); q.Generation == 0 && q.Hash == 0 && out.State != page.LivePending {
 		if out.Why = a.errors(q.Key); len(out.Why) > 0 {
 			out.State = page.LiveInvalid // the errors may be those of a newer version, which is not in force
 		}
@@ -137,6 +139,10 @@ var states = [...]string{page.LiveYes, page.LiveAcknowledged, page.LiveRefused, 
 
 // reached asks the proxies for out.Turn.
 func (a *Answers) reached(out page.Live, q admin.LiveQuestion) page.Live {
+	if !a.o.Turns.Published(out.Turn) {
+		out.State, out.Why = page.LivePending, []string{"its resources are being published"}
+		return out
+	}
 	out.At = a.at(out.Turn)
 	found := a.o.Streams.Lags(out.Turn, q.Proxies)
 	out.Proxies = found.Asked
@@ -177,6 +183,11 @@ func (a *Answers) behind(b xds.ProxyLag) page.LiveProxy {
 		return out
 	}
 	worst := slices.MinFunc(b.Lags, func(x, y protocol.Lag) int { return int(x.State) - int(y.State) })
+	if worst.State == protocol.NotAcked && worst.Type == xdstype.ClusterURL && b.Warming.Clusters > 0 {
+		warms(b, &out) // Envoy acknowledges clusters once they have warmed
+		out.Type, out.Name = xdstype.Label(worst.Type), worst.Name
+		return out
+	}
 	out.State, out.Type, out.Name = worst.State.String(), xdstype.Label(worst.Type), worst.Name
 	out.Since, out.Detail = a.at(worst.Since), printable.Lines(worst.Detail, printable.Long)
 	return out

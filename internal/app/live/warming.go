@@ -20,13 +20,13 @@ func Reports() *xds.WarmingReports {
 	}
 }
 
-// warms describes a proxy that has acknowledged everything, and does not use all of it yet.
+// warms describes a proxy that was sent everything, and does not use all of it yet.
 func warms(b xds.ProxyLag, out *page.LiveProxy) {
 	out.State = page.ProxyWarming
 	since := b.Warms.UTC()
 	out.Since = &since
 	out.Detail = "its agent has not asked it since the last acknowledgement"
-	if !b.Warming.Unknown {
+	if b.Warming.Listeners+b.Warming.Clusters > 0 {
 		out.Detail = fmt.Sprintf("listeners: %d, clusters: %d", b.Warming.Listeners, b.Warming.Clusters)
 	}
 }

@@ -314,7 +314,7 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	case page.LiveWaits:
 		b.line("%s%s: it waits%s", what, on, remaining(a.Until, time.Now()))
 	case page.LivePending:
-		b.line("%s%s: it has not come", what, on)
+		b.line("%s%s: it has not come yet", what, on)
 	case page.LiveInvalid:
 		b.line("%s%s: it has errors, and what they name is not in force", what, on)
 	default:
