@@ -1,8 +1,13 @@
 package admin_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -204,5 +209,70 @@ spec: {hosts: [more.example], resolution: STATIC, ports: [{number: PORT, name: h
 	p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "3"))
 	if got := read[page.Live](t, p, "/debug/livez?kind=VirtualService&namespace=shop&name=reviews"); got.State != page.LiveYes {
 		t.Errorf("nothing of a route warms: %+v", got)
+	}
+}
+
+// TestHistoryIsKept: a control plane that starts again remembers earlier turns, and counts on; also one that was killed.
+func TestHistoryIsKept(t *testing.T) {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	o := plane.Options()
+	o.ClusterDir = t.TempDir()
+	first := plane.Start(t, o)
+	first.Apply(t, "mesh.yaml", reviews)
+	web := first.Connect(t, plane.Proxy{Name: "web-1"})
+	first.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "3"))
+	const of = "/debug/historyz?kind=vs&namespace=shop&name=reviews&most=100"
+	before := read[[]page.Turn](t, first, of)
+	if len(before) != 1 || before[0].Acks == 0 {
+		t.Fatalf("before: %+v", before)
+	}
+	file := filepath.Join(o.ClusterDir, "history.json")
+	rig.Eventually(t, func() error { // written while it runs, for a process that is killed
+		text, err := os.ReadFile(file)
+		if err == nil && !bytes.Contains(text, []byte(`"name":"reviews"`)) {
+			err = errors.New("the rule is not there yet")
+		}
+		return err
+	})
+	killed := t.TempDir()
+	text, err := os.ReadFile(file)
+	if err != nil || os.WriteFile(filepath.Join(killed, "history.json"), text, 0o600) != nil {
+		t.Fatal(err)
+	}
+	last := first.Discovery.LastTurn().Version
+	web.Disconnect()
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{o.ClusterDir, killed} {
+		o.ClusterDir = dir
+		p := plane.Start(t, o)
+		p.Apply(t, "mesh.yaml", reviews)
+		p.Connect(t, plane.Proxy{Name: "web-1"})
+		p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "4"))
+		after := read[[]page.Turn](t, p, of)
+		if len(after) != 2 || !reflect.DeepEqual(after[0], before[0]) || after[1].Number <= last {
+			t.Errorf("after turn %d: %+v\nwant first %+v", last, after, before[0])
+		}
+		got := read[page.Live](t, p, "/debug/livez?kind=vs&namespace=shop&name=reviews")
+		if got.State != page.LiveYes || got.Turn != after[1].Number {
+			t.Errorf("after the start: %+v", got)
+		}
+		all := read[[]page.Turn](t, p, "/debug/historyz?most=100")
+		starts := 0
+		for i, turn := range all {
+			if turn.Start {
+				starts++
+			}
+			if i > 0 && turn.Number <= all[i-1].Number {
+				t.Errorf("turn %d comes after turn %d", turn.Number, all[i-1].Number)
+			}
+		}
+		if starts != 2 {
+			t.Errorf("%d starts in %+v", starts, all)
+		}
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -61,6 +61,7 @@ func (d *Discovery) parts() []part {
 		{"pace", d.pacer.Run},
 		{"door", d.door.Run},
 		{"turns", d.loop.Run},
+		{"history", d.history.Run},
 		{"proxies", d.proxies.Run},
 		{"health", func(ctx context.Context) error { return d.proxies.AwaitReports(ctx, synced, d.setup.opts.HealthStart) }},
 		{"machines", d.machines.Run},

@@ -9,6 +9,8 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/app/clusters"
 	"fairway/internal/app/configsources"
+	"fairway/internal/app/flagfiles"
+	"fairway/internal/app/history"
 	"fairway/internal/app/injection"
 	"fairway/internal/app/lasting"
 	"fairway/internal/app/listen"
@@ -57,6 +59,7 @@ type setup struct {
 	tags    *kube.Tags       // of the own cluster, for the revision
 	tokens  *review.Clusters // reviews tokens of pods; nil: none are shown
 	secure  *secure.Server   // the address with TLS; nil: there is none
+	past    history.Past     // the turns before the start
 }
 
 // newSetup makes it. The address with TLS is opened last.
@@ -70,7 +73,7 @@ func newSetup(opts Options, lines *recent.Log) (s setup, err error) {
 			return s, err
 		}
 	}
-	if err := checkFiles(opts, s.decoder); err != nil {
+	if err := flagfiles.Check(opts.MeshConfig, opts.Networks, s.decoder); err != nil {
 		return s, err
 	}
 	o := file.Options{
@@ -82,6 +85,7 @@ func newSetup(opts Options, lines *recent.Log) (s setup, err error) {
 	if s.files, err = file.New(o); err != nil {
 		return s, err
 	}
+	s.past = history.Read(opts.ClusterDir, opts.Log)
 	serving.WarnOfPlaintext(opts.GRPCAddr, opts.Log)
 	if opts.SecureAddr == "" {
 		return s, nil
@@ -116,7 +120,9 @@ func (s setup) tables() snapshot.Options {
 
 // graph makes the tables.
 func (s setup) graph() *compile.Graph {
-	out := compile.New(s.tables().Graph())
+	tables := s.tables().Graph()
+	tables.LastTurn = s.past.Last
+	out := compile.New(tables)
 	replay.Stage(s.opts.Replay, out)
 	if s.opts.HealthStart <= 0 {
 		out.In.HealthReady.Set(struct{}{}, true)

@@ -110,7 +110,11 @@ var arrows = map[string][]string{
 	"app/standing": {"compile", "door", "mesh", "source/shards"},
 	"app/loop":     {"admin", "table"},
 	"app/audit":    {"admin", "printable", "table", "xds"},
-	"app/history":  {"admin", "admin/page", "app/loop", "compile/input", "config", "mesh", "printable", "table", "xds", "xdstype"},
+	"app/history": {
+		"admin", "admin/page", "app/loop", "compile/input", "config", "disk", "identity/safefile", "mesh", "printable", "table", "xds",
+		"xdstype",
+	},
+	"app/flagfiles": {"config", "disk", "mesh"},
 	"app/live": {
 		"admin", "admin/page", "config", "door", "envoy/warming", "mesh", "mesh/code", "printable", "table", "xds", "xds/library",
 		"xds/protocol", "xdstype",

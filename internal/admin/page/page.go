@@ -322,8 +322,9 @@ type RemoteCluster struct {
 // Turn is one turn of the tables, of /debug/historyz.
 type Turn struct {
 	Number uint64    `json:"turn"`
-	At     time.Time `json:"at"` // when it began
-	Millis float64   `json:"ms"` // until its resources were handed to streams
+	At     time.Time `json:"at"`              // when it began
+	Millis float64   `json:"ms"`              // until its resources were handed to streams
+	Start  bool      `json:"start,omitempty"` // the first turn of the control plane's process
 
 	Objects     []TurnObject `json:"objects,omitempty"` // that it set or removed, the first of them
 	ObjectCount int          `json:"objectCount,omitempty"`
