@@ -281,6 +281,7 @@ func (s setup) webhooks(in incoming) injection.Webhooks {
 		},
 		Injects: o.Injects, KeyFile: o.InjectKeyFile, Ready: in.clock.Ready,
 		Graph: in.graph, Store: in.graph.Store, ProxyConfigs: in.graph.In.ProxyConfigs, Decoder: s.decoder, Registry: s.metrics.Registry,
+		LastTurn: func() uint64 { return in.clock.Last().Version },
 	}
 	if in.cluster != nil {
 		out.Known = in.cluster.Known

@@ -36,6 +36,7 @@ type waiting struct {
 type asked struct {
 	what  string // in messages
 	query url.Values
+	key   config.Key // zero: of a turn
 }
 
 // liveOn is what one control plane answered.
@@ -64,6 +65,9 @@ func wait(s Session) *cobra.Command {
 				return err
 			}
 			defer s.Close()
+			if len(args) > 0 && w.generation == 0 {
+				newest(cmd, s, questions)
+			}
 			return w.run(cmd, s, questions)
 		},
 	}
@@ -72,7 +76,7 @@ func wait(s Session) *cobra.Command {
 	f.StringSliceVarP(&w.files, "filename", "f", nil, "files or folders of objects; -: standard input")
 	f.BoolVarP(&w.recursive, "recursive", "R", false, "read folders in folders too")
 	f.Uint64Var(&w.turn, "turn", 0, "a turn of the control plane, as its log and pilotctl history name it")
-	f.Int64Var(&w.generation, "generation", 0, "of the object in Kubernetes, at least; 0: of the version that was read last")
+	f.Int64Var(&w.generation, "generation", 0, "of the object in Kubernetes, at least; 0: its present one if a cluster is known, else the version that was read last")
 	f.StringVar(&w.proxy, "proxy", "", "ask for this proxy alone")
 	f.DurationVar(&w.timeout, "timeout", 30*time.Second, "how long to wait; 0: answer at once")
 	return cmd
@@ -94,7 +98,7 @@ func (w *waiting) questions(cmd *cobra.Command, args []string) (out []asked, err
 	case w.generation > 0 && len(args) != 1:
 		return nil, errors.New("--generation is of one object: name it as KIND/NAME")
 	case w.turn > 0:
-		out = []asked{{"turn " + strconv.FormatUint(w.turn, 10), url.Values{"turn": {strconv.FormatUint(w.turn, 10)}}}}
+		out = []asked{{"turn " + strconv.FormatUint(w.turn, 10), url.Values{"turn": {strconv.FormatUint(w.turn, 10)}}, config.Key{}}}
 	case len(args) > 0:
 		out, err = w.named(args)
 	default:
@@ -144,7 +148,21 @@ func objectCalled(arg, namespace string) (k config.Key, err error) {
 }
 
 func question(k config.Key) asked {
-	return asked{title(k), url.Values{"kind": {string(k.Kind)}, "namespace": {k.Namespace}, "name": {k.Name}}}
+	return asked{title(k), url.Values{"kind": {string(k.Kind)}, "namespace": {k.Namespace}, "name": {k.Name}}, k}
+}
+
+// newest has the questions ask for the objects' present generations in the cluster, which control planes may not have read yet. If that
+// is not known, the version that they have read counts.
+func newest(cmd *cobra.Command, s Session, questions []asked) {
+	for _, q := range questions {
+		switch generation, err := s.Generation(cmd.Context(), q.key); {
+		case err != nil:
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: its generation is not known, so the version that was read last counts: %s\n", q.what,
+				printable.Text(err.Error(), printable.Long))
+		case generation > 0:
+			q.query.Set("generation", strconv.FormatInt(generation, 10))
+		}
+	}
 }
 
 // version asks for a version of an object by its content.
