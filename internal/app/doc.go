@@ -26,6 +26,7 @@
 //   - pushed: other control planes that push configuration;
 //   - wanted: Secrets, keys and addresses that rows want from outside;
 //   - lookup: addresses of names that proxies cannot be sent as names;
+//   - reached: which objects of the cluster all proxies have;
 //   - writeback: what turns change, for what is written into the own cluster;
 //   - session: the proxies that are connected, as rows;
 //   - reader: other control planes that read the configuration;

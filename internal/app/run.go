@@ -68,7 +68,7 @@ func (d *Discovery) parts() []part {
 		{"memory", memory.Trimmer{Work: d.setup.metrics.Work, Synced: synced, Drop: resident.DropProgram, Log: d.setup.opts.Log}.Run},
 	}...)
 	if d.cluster != nil {
-		out = append(out, part{"writes", func(ctx context.Context) error { return d.cluster.RunAfter(ctx, synced) }})
+		out = append(out, part{"writes", func(ctx context.Context) error { return d.cluster.RunAfter(ctx, synced, d.server, d.history) }})
 	}
 	return out
 }

@@ -129,11 +129,14 @@ var arrows = map[string][]string{
 	"app/machines": {
 		"app/environment", "compile/input", "config", "mesh", "printable", "source", "store", "table",
 	},
-	"app/writeback": {"app/environment", "app/loop", "app/session", "compile", "config", "mesh", "source", "table", "writes"},
-	"app/listen":    {"web"},
-	"app/memory":    {"resident"},
-	"app/recent":    {},
-	"app/replay":    {"app/loop", "compile", "mesh", "snapshot", "source"},
+	"app/writeback": {
+		"app/environment", "app/loop", "app/reached", "app/session", "compile", "config", "mesh", "source", "table", "writes",
+	},
+	"app/reached": {"config", "xds", "xds/library", "xds/protocol"},
+	"app/listen":  {"web"},
+	"app/memory":  {"resident"},
+	"app/recent":  {},
+	"app/replay":  {"app/loop", "compile", "mesh", "snapshot", "source"},
 	"app/secure": {
 		"admin", "app/environment", "app/lease", "app/proof",
 		"config", "disk", "envoy", "identity", "limit", "mesh", "table", "xds",

@@ -27,7 +27,7 @@ func TestPatch(t *testing.T) {
 		if err := o.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		return condition.Of(o, reconciled)
+		return condition.Of(o, reconciled, live)
 	}
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	good := condition.Condition{Type: reconciled, Status: "True", Reason: "InForce"}
@@ -48,7 +48,7 @@ func TestPatch(t *testing.T) {
 				`spec.b: bad`,
 				`"lastTransitionTime":"2030-01-02T03:04:05Z"`}},
 	} {
-		body, err := patch(object(c.status), c.wanted, now)
+		body, err := patch(object(c.status), c.wanted, condition.Condition{}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,11 +86,11 @@ func TestWhichCondition(t *testing.T) {
 		wanted Wanted
 		status string // empty: no patch
 	}{
-		{"in force", Wanted{config.Stored{UID: "u", Generation: 3}, force, newest}, "True"},
-		{"refused", Wanted{config.Stored{UID: "u", Generation: 2}, force, newest}, "False"},
-		{"refused at once", Wanted{config.Stored{}, force, newest}, "False"},
-		{"another object of the name", Wanted{config.Stored{UID: "x", Generation: 3}, force, newest}, "False"},
-		{"it waits", Wanted{config.Stored{UID: "u", Generation: 2}, force, condition.Condition{}}, ""},
+		{"in force", Wanted{config.Stored{UID: "u", Generation: 3}, force, newest, condition.Condition{}}, "True"},
+		{"refused", Wanted{config.Stored{UID: "u", Generation: 2}, force, newest, condition.Condition{}}, "False"},
+		{"refused at once", Wanted{config.Stored{}, force, newest, condition.Condition{}}, "False"},
+		{"another object of the name", Wanted{config.Stored{UID: "x", Generation: 3}, force, newest, condition.Condition{}}, "False"},
+		{"it waits", Wanted{config.Stored{UID: "u", Generation: 2}, force, condition.Condition{}, condition.Condition{}}, ""},
 	} {
 		wanted = c.wanted
 		_, body, err := w.change(key)

@@ -187,7 +187,7 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 		rig.Eventually(t, func() error {
 			var o rule
 			err := w.get(t.Context(), rules+"bad", &o)
-			if err == nil && (len(o.Status.Conditions) != 1 || o.Status.ObservedGeneration != o.Metadata.Generation) {
+			if err == nil && (len(o.Status.Conditions) != 2 || o.Status.ObservedGeneration != o.Metadata.Generation) {
 				err = fmt.Errorf("there is %+v", o)
 			}
 			return err
