@@ -128,7 +128,8 @@ func New(o Options) (*Writer, error) {
 		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, OnRefusals: o.Refusals, Report: w.report,
 	})
 	w.reached = peers.New(peers.Options{
-		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, Task: "reached", Prefix: "istio-reached-", Marked: "fairway/reached",
+		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity,
+		Task: "reached", Prefix: "istio-reached-", Marked: "fairway/reached",
 		OnText: o.OnReached, Report: w.report,
 	})
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen, w.reached.Listen)

@@ -17,6 +17,7 @@ import (
 	wants "fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 	"fairway/internal/writes"
@@ -91,7 +92,7 @@ func liveCondition(o reached.Outcome) condition.Condition {
 		}
 	case reached.Refused:
 		return condition.Condition{
-			Type: live, Status: "False", Reason: "Refused", Message: "some proxies refuse it: pilotctl wait says which, and why",
+			Type: live, Status: "False", Reason: code.Refused, Message: "some proxies refuse it: pilotctl wait says which, and why",
 		}
 	}
 	return condition.Condition{}

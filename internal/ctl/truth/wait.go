@@ -76,7 +76,8 @@ func wait(s Session) *cobra.Command {
 	f.StringSliceVarP(&w.files, "filename", "f", nil, "files or folders of objects; -: standard input")
 	f.BoolVarP(&w.recursive, "recursive", "R", false, "read folders in folders too")
 	f.Uint64Var(&w.turn, "turn", 0, "a turn of the control plane, as its log and pilotctl history name it")
-	f.Int64Var(&w.generation, "generation", 0, "of the object in Kubernetes, at least; 0: its present one if a cluster is known, else the version that was read last")
+	f.Int64Var(&w.generation, "generation", 0, "of the object in Kubernetes, at least; 0: its present one if a cluster "+
+		"is known, else the version that was read last")
 	f.StringVar(&w.proxy, "proxy", "", "ask for this proxy alone")
 	f.DurationVar(&w.timeout, "timeout", 30*time.Second, "how long to wait; 0: answer at once")
 	return cmd

@@ -26,6 +26,9 @@ func (s *fakeSession) Generation(context.Context, config.Key) (int64, error) {
 func (s *fakeSession) Format() string { return "table" }
 func (s *fakeSession) Close()         {}
 func (s *fakeSession) Called() string { return "istiod-1" }
+func (s *fakeSession) Get(context.Context, string, url.Values) ([]byte, error) {
+	return nil, errors.New("not asked")
+}
 func (s *fakeSession) Fetch(_ context.Context, _ string, query url.Values, into any) error {
 	s.asked = append(s.asked, query)
 	*into.(*page.Live) = page.Live{State: page.LiveYes, Turn: 8412, Proxies: 3}

@@ -25,7 +25,8 @@ type Writer struct{ *peers.Writer }
 // New returns a writer without refusals.
 func New(o Options) *Writer {
 	return &Writer{peers.New(peers.Options{
-		Leases: o.Leases, Namespace: o.Namespace, Identity: o.Identity, Task: "refused", Prefix: "istio-refused-", Marked: "fairway/refused",
+		Leases: o.Leases, Namespace: o.Namespace, Identity: o.Identity,
+		Task: "refused", Prefix: "istio-refused-", Marked: "fairway/refused",
 		OnText: func(by, text string) error {
 			list, err := unpack(text)
 			o.OnRefusals(by, list)
