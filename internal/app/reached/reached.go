@@ -1,6 +1,7 @@
 package reached
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -31,6 +32,7 @@ const (
 type Streams interface {
 	Lags(turn uint64, ask func(library.ProxyID) bool) xds.Lags
 	LastTurn() uint64
+	Refusing() map[string]int // proxies that refuse something, by type
 }
 
 // Turns knows which turns streams see. *history.Log is one.
@@ -184,22 +186,22 @@ func (t *Tracker) waits() bool {
 	return len(t.pending)+len(t.here) > 0
 }
 
-// look takes note of what proxies have acknowledged.
+// look takes note of the turns that proxies have acknowledged.
 func (t *Tracker) look(streams Streams, turns Turns) {
-	last := streams.LastTurn()
-	lack := lackedOf(streams.Lags(last, nil).Behind)
+	oldest := oldestOf(streams.Lags(streams.LastTurn(), nil).Behind)
 	now := t.now()
+	refused := refusals(streams, t.acknowledged(oldest, turns, now))
 	var moved []config.Key
 	t.mu.Lock()
 	for k, v := range t.pending {
 		before := v.outcome()
-		v.refused = lack.refused[v.turn]
-		reached := v.turn < lack.oldest && turns.Published(v.turn) && (v.turn != t.from || now.After(t.settled))
-		if reached && !v.refused {
+		is, asked := refused[v.turn]
+		if asked && !is {
 			t.reached(k, v, now)
 			moved = append(moved, k)
 			continue
 		}
+		v.refused = is
 		since := v.since
 		if v.turn == t.from {
 			since = t.settled
@@ -221,6 +223,47 @@ func (t *Tracker) look(streams Streams, turns Turns) {
 	}
 }
 
+// acknowledged returns the turns of pending objects before oldest, those first that were not refused at the last look.
+func (t *Tracker) acknowledged(oldest uint64, turns Turns, now time.Time) (out []uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again := map[uint64]bool{}
+	for _, v := range t.pending {
+		if v.turn < oldest && (v.turn != t.from || now.After(t.settled)) && turns.Published(v.turn) {
+			again[v.turn] = again[v.turn] || v.refused
+		}
+	}
+	return slices.SortedFunc(maps.Keys(again), func(a, b uint64) int {
+		switch {
+		case again[a] == again[b]:
+			return cmp.Compare(a, b)
+		case again[a]:
+			return 1
+		}
+		return -1
+	})
+}
+
+// mostTurns is how many turns one look asks about while some proxy refuses something; the others wait for the next look.
+const mostTurns = 8
+
+// refusals returns for turns whether some proxy refuses a resource that the turn, or a later one, changed. Not all turns may be asked about.
+func refusals(streams Streams, turns []uint64) map[uint64]bool {
+	out := map[uint64]bool{}
+	if len(streams.Refusing()) == 0 {
+		for _, turn := range turns {
+			out[turn] = false
+		}
+		return out
+	}
+	for _, turn := range turns[:min(len(turns), mostTurns)] {
+		out[turn] = slices.ContainsFunc(streams.Lags(turn, nil).Behind, func(p xds.ProxyLag) bool {
+			return slices.ContainsFunc(p.Lags, func(l protocol.Lag) bool { return l.State == protocol.Refused })
+		})
+	}
+	return out
+}
+
 // reached notes that a version is live here. mu is held.
 func (t *Tracker) reached(k config.Key, v *version, now time.Time) {
 	delete(t.pending, k)
@@ -231,23 +274,14 @@ func (t *Tracker) reached(k config.Key, v *version, now time.Time) {
 	t.recent = append(t.recent, mention{Object: nameOf(k), Generation: v.generation, Outcome: Live})
 }
 
-// lacked is what proxies lack of the turns up to the last one.
-type lacked struct {
-	oldest  uint64          // every proxy has acknowledged, or refused, all turns before it
-	refused map[uint64]bool // turns with a refused resource
-}
-
-// lackedOf sums up what streams lack. A proxy that has just connected lacks no turn: it is sent the newest version of everything.
-func lackedOf(behind []xds.ProxyLag) lacked {
-	out := lacked{^uint64(0), map[uint64]bool{}}
+// oldestOf returns the turn before which every proxy has acknowledged, or refused, everything. A proxy that has just connected lacks no turn:
+// it is sent the newest version of everything.
+func oldestOf(behind []xds.ProxyLag) uint64 {
+	out := ^uint64(0)
 	for _, p := range behind {
 		for _, l := range p.Lags {
-			switch {
-			case l.Since == 0:
-			case l.State == protocol.Refused:
-				out.refused[l.Since] = true
-			default:
-				out.oldest = min(out.oldest, l.Since)
+			if l.Since > 0 && l.State != protocol.Refused {
+				out = min(out, l.Since)
 			}
 		}
 	}

@@ -23,11 +23,25 @@ type streams struct {
 	looks int
 }
 
-func (s *streams) Lags(uint64, func(library.ProxyID) bool) xds.Lags {
+// Lags has refusals of a turn only for that turn and earlier ones, as streams do.
+func (s *streams) Lags(turn uint64, _ func(library.ProxyID) bool) xds.Lags {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
-	return xds.Lags{Behind: []xds.ProxyLag{{Proxy: "web-1", Lags: slices.Clone(s.lags)}}}
+	lags := slices.DeleteFunc(slices.Clone(s.lags), func(l protocol.Lag) bool { return l.State == protocol.Refused && l.Since < turn })
+	return xds.Lags{Behind: []xds.ProxyLag{{Proxy: "web-1", Lags: lags}}}
+}
+
+func (s *streams) Refusing() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]int{}
+	for _, l := range s.lags {
+		if l.State == protocol.Refused {
+			out["cds"]++
+		}
+	}
+	return out
 }
 
 func (s *streams) LastTurn() uint64      { return 9 }
