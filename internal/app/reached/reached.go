@@ -247,7 +247,8 @@ func (t *Tracker) acknowledged(oldest uint64, turns Turns, now time.Time) (out [
 // mostTurns is how many turns one look asks about while some proxy refuses something; the others wait for the next look.
 const mostTurns = 8
 
-// refusals returns for turns whether some proxy refuses a resource that the turn, or a later one, changed. Not all turns may be asked about.
+// refusals returns for turns whether some proxy refuses a resource that the turn, or a later one, changed. Not all turns may be asked
+// about.
 func refusals(streams Streams, turns []uint64) map[uint64]bool {
 	out := map[uint64]bool{}
 	if len(streams.Refusing()) == 0 {
@@ -274,8 +275,8 @@ func (t *Tracker) reached(k config.Key, v *version, now time.Time) {
 	t.recent = append(t.recent, mention{Object: nameOf(k), Generation: v.generation, Outcome: Live})
 }
 
-// oldestOf returns the turn before which every proxy has acknowledged, or refused, everything. A proxy that has just connected lacks no turn:
-// it is sent the newest version of everything.
+// oldestOf returns the oldest turn that some proxy has neither acknowledged nor refused. A proxy that has just connected lacks no turn: it
+// is sent the newest version of everything.
 func oldestOf(behind []xds.ProxyLag) uint64 {
 	out := ^uint64(0)
 	for _, p := range behind {
