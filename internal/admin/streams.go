@@ -65,6 +65,12 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 	if proxy, ok := p.Proxy(s.Proxy); ok {
 		line.ProxyType, line.ClusterID, line.IstioVersion = proxy.Type.String(), proxy.Cluster, proxy.Version
 	}
+	if s.Warming != nil {
+		line.Warming = &page.Warming{Listeners: s.Warming.Listeners, Clusters: s.Warming.Clusters, Unknown: s.Warming.Unknown}
+		if since := s.Warms.UTC(); !s.Warming.None() {
+			line.Warming.Since = &since
+		}
+	}
 	for url, t := range s.Types {
 		typ, known := xdstype.Of(url)
 		if t.Rejected != "" {

@@ -177,7 +177,7 @@ func (p *Pages) narrow(v viewer, t *page.Turn) {
 // behind returns what each stream lacks of the last turn, by stream.
 func (p *Pages) behind() map[uint64][]page.ProxyLag {
 	last := p.Streams.LastTurn()
-	streams, _ := p.Streams.Lags(last, nil)
+	streams := p.Streams.Lags(last, nil).Behind
 	out := make(map[uint64][]page.ProxyLag, len(streams))
 	for _, s := range streams {
 		for _, l := range s.Lags {

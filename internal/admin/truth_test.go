@@ -1,15 +1,23 @@
 package admin_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/config"
+	"fairway/internal/envoy/warming"
 	"fairway/internal/xdstype"
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 const reviewsCluster = "outbound|80||reviews.shop.svc.cluster.local"
@@ -137,4 +145,134 @@ func hash(t *testing.T, document string) string {
 		t.Fatal(problems)
 	}
 	return strconv.FormatUint(o.CreatedAt(0).Hash, 16)
+}
+
+// TestWarming: a turn that changed listeners or clusters is live once agents report, after the acknowledgement, that nothing warms.
+func TestWarming(t *testing.T) {
+	p := plane.Start(t, plane.Options())
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	p.Apply(t, "mesh.yaml", reviews)
+	web := p.Connect(t, plane.Proxy{Name: "web-1"})
+	entry := func(n int) {
+		t.Helper()
+		p.Apply(t, "more.yaml", strings.ReplaceAll(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: more, namespace: shop}
+spec: {hosts: [more.example], resolution: STATIC, ports: [{number: PORT, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.9}]}
+`, "PORT", strconv.Itoa(7000+n)))
+	}
+	live := func(state, detail string) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			got := read[page.Live](t, p, "/debug/livez?kind=ServiceEntry&namespace=shop&name=more")
+			if found := got.State == state && (detail == "") == (len(got.Behind) == 0) && got.Warming == len(got.Behind); !found ||
+				detail != "" && (got.Behind[0].State != page.ProxyWarming || got.Behind[0].Detail != detail || got.Behind[0].Since == nil) {
+				return fmt.Errorf("%+v, want %s %q", got, state, detail)
+			}
+			return nil
+		})
+	}
+	report := func(text string) {
+		t.Helper()
+		if err := web.Report(warming.ReportType, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const checking = "its agent has not asked it since the last acknowledgement"
+	entry(1)
+	live(page.LiveAcknowledged, "")
+	before := p.Discovery.LastTurn().Version
+	report("unknown")
+	live(page.LiveWarming, checking)
+	report("listeners=1 clusters=2")
+	live(page.LiveWarming, "listeners: 1, clusters: 2")
+	report("listeners=1 clusters=-1") // does not count
+	live(page.LiveWarming, "listeners: 1, clusters: 2")
+	all := read[[]page.ProxySync](t, p, "/debug/syncz")
+	if w := all[0].Warming; w == nil || w.Listeners != 1 || w.Clusters != 2 || w.Unknown || w.Since == nil {
+		t.Errorf("syncz has %+v", all[0])
+	}
+	report("")
+	live(page.LiveYes, "")
+	if now := p.Discovery.LastTurn().Version; now != before {
+		t.Errorf("reports made turn %d of turn %d", now, before)
+	}
+	entry(2) // the last report is older than this acknowledgement
+	live(page.LiveWarming, checking)
+	report("")
+	live(page.LiveYes, "")
+	web.Reconnect(t) // another stream, without reports
+	live(page.LiveAcknowledged, "")
+	report("untold")
+	live(page.LiveAcknowledged, "")
+	p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "3"))
+	if got := read[page.Live](t, p, "/debug/livez?kind=VirtualService&namespace=shop&name=reviews"); got.State != page.LiveYes {
+		t.Errorf("nothing of a route warms: %+v", got)
+	}
+}
+
+// TestHistoryIsKept: a control plane that starts again remembers earlier turns, and counts on; also one that was killed.
+func TestHistoryIsKept(t *testing.T) {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	o := plane.Options()
+	o.ClusterDir = t.TempDir()
+	first := plane.Start(t, o)
+	first.Apply(t, "mesh.yaml", reviews)
+	web := first.Connect(t, plane.Proxy{Name: "web-1"})
+	first.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "3"))
+	const of = "/debug/historyz?kind=vs&namespace=shop&name=reviews&most=100"
+	before := read[[]page.Turn](t, first, of)
+	if len(before) != 1 || before[0].Acks == 0 {
+		t.Fatalf("before: %+v", before)
+	}
+	file := filepath.Join(o.ClusterDir, "history.json")
+	rig.Eventually(t, func() error { // written while it runs, for a process that is killed
+		text, err := os.ReadFile(file)
+		if err == nil && !bytes.Contains(text, []byte(`"name":"reviews"`)) {
+			err = errors.New("the rule is not there yet")
+		}
+		return err
+	})
+	killed := t.TempDir()
+	text, err := os.ReadFile(file)
+	if err != nil || os.WriteFile(filepath.Join(killed, "history.json"), text, 0o600) != nil {
+		t.Fatal(err)
+	}
+	last := first.Discovery.LastTurn().Version
+	web.Disconnect()
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{o.ClusterDir, killed} {
+		o.ClusterDir = dir
+		p := plane.Start(t, o)
+		p.Apply(t, "mesh.yaml", reviews)
+		p.Connect(t, plane.Proxy{Name: "web-1"})
+		p.Apply(t, "rule.yaml", strings.ReplaceAll(rule, "SECONDS", "4"))
+		after := read[[]page.Turn](t, p, of)
+		if len(after) != 2 || !reflect.DeepEqual(after[0], before[0]) || after[1].Number <= last {
+			t.Errorf("after turn %d: %+v\nwant first %+v", last, after, before[0])
+		}
+		got := read[page.Live](t, p, "/debug/livez?kind=vs&namespace=shop&name=reviews")
+		if got.State != page.LiveYes || got.Turn != after[1].Number {
+			t.Errorf("after the start: %+v", got)
+		}
+		all := read[[]page.Turn](t, p, "/debug/historyz?most=100")
+		starts := 0
+		for i, turn := range all {
+			if turn.Start {
+				starts++
+			}
+			if i > 0 && turn.Number <= all[i-1].Number {
+				t.Errorf("turn %d comes after turn %d", turn.Number, all[i-1].Number)
+			}
+		}
+		if starts != 2 {
+			t.Errorf("%d starts in %+v", starts, all)
+		}
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -12,7 +12,7 @@
 //	admin       Envoy's administration                intercept   the kernel's rules
 //	socket      unix sockets for Envoy                token       a secret that its Envoy shows
 //	peer        who is at a connection's other end    cpu         how many processors may be used
-//	early       signals from the first moment on
+//	early       signals from the first moment on      warming     Envoy's listeners and clusters that warm
 //
 // None of them makes configuration: the control plane does that, over xDS. They link nothing of Kubernetes.
 package agent

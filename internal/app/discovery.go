@@ -173,7 +173,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	out.library = library.New()
 	out.publisher = publish.New(in.graph, out.library)
 	out.leaving = make(chan struct{})
-	out.history = history.New(in.graph.In, in.graph.Store, out.publisher.PublishedByType, serving.Meter{Metrics: s.metrics})
+	out.history = history.New(in.graph.In, in.graph.Store, out.publisher.PublishedByType, serving.Meter{Metrics: s.metrics}, s.past)
 	out.server = xds.NewServer(out.library, s.streams(in, out.history),
 		history.Hooks{Hooks: s.admission(in, out.leaving), Log: out.history})
 	out.auditor = audit.New(audit.Options{
@@ -200,7 +200,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})
 	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)
 	out.live = live.New(live.Options{
-		Object: in.graph.Find, InForce: out.history.InForce, Last: in.clock.Last, Waiting: in.door.Waiting,
+		Object: in.graph.Find, Turns: out.history, Last: in.clock.Last, Waiting: in.door.Waiting,
 		Problems: out.standing.Problems, Streams: out.server,
 	})
 	out.server.Register(out.grpc)

@@ -13,7 +13,8 @@
 //   - publish: what changed in a turn, as the xds library takes it;
 //   - audit: what proxies were sent, compared with the tables;
 //   - applies: for which proxies an object makes a difference;
-//   - history: the last turns, and in which of them each object came into force;
+//   - history: the last turns, in memory and on disk, and the turns that brought objects into force;
+//   - flagfiles: the files that flags name, at the start;
 //   - live: whether an object's version, or a turn, is in force on all proxies;
 //   - standing: what is wrong, and what is waited for;
 //   - clusters: the own Kubernetes cluster, and others that its Secrets name;
@@ -25,6 +26,7 @@
 //   - pushed: other control planes that push configuration;
 //   - wanted: Secrets, keys and addresses that rows want from outside;
 //   - lookup: addresses of names that proxies cannot be sent as names;
+//   - reached: which objects of the cluster all proxies have;
 //   - writeback: what turns change, for what is written into the own cluster;
 //   - session: the proxies that are connected, as rows;
 //   - reader: other control planes that read the configuration;

@@ -79,7 +79,8 @@ func bindSources(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID,
 		"name of the cluster this control plane runs in (default $CLUSTER_ID, else Kubernetes)")
 	fs.StringVar(&o.ClusterDir, "clusterStateDir", stateDir(),
-		"folder that keeps what other clusters and registries said last, for a start while one of them is away; empty: none does")
+		"folder that keeps what other clusters and registries said last, for a start while one of them is away, and the history of turns; "+
+			"empty: none does")
 	fs.StringVar(&o.RegistriesFile, "registriesConfig", o.RegistriesFile,
 		"file that says which registries are read beside Kubernetes; read again when it changes; only the default may be absent")
 	fs.StringVar(&o.ConsulURL, "consulserverURL", o.ConsulURL, "URL of the Consul that --registries names")

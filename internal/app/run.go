@@ -61,13 +61,14 @@ func (d *Discovery) parts() []part {
 		{"pace", d.pacer.Run},
 		{"door", d.door.Run},
 		{"turns", d.loop.Run},
+		{"history", d.history.Run},
 		{"proxies", d.proxies.Run},
 		{"health", func(ctx context.Context) error { return d.proxies.AwaitReports(ctx, synced, d.setup.opts.HealthStart) }},
 		{"machines", d.machines.Run},
 		{"memory", memory.Trimmer{Work: d.setup.metrics.Work, Synced: synced, Drop: resident.DropProgram, Log: d.setup.opts.Log}.Run},
 	}...)
 	if d.cluster != nil {
-		out = append(out, part{"writes", func(ctx context.Context) error { return d.cluster.RunAfter(ctx, synced) }})
+		out = append(out, part{"writes", func(ctx context.Context) error { return d.cluster.RunAfter(ctx, synced, d.server, d.history) }})
 	}
 	return out
 }

@@ -9,9 +9,12 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/app/clusters"
 	"fairway/internal/app/configsources"
+	"fairway/internal/app/flagfiles"
+	"fairway/internal/app/history"
 	"fairway/internal/app/injection"
 	"fairway/internal/app/lasting"
 	"fairway/internal/app/listen"
+	"fairway/internal/app/live"
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/reader"
@@ -56,6 +59,7 @@ type setup struct {
 	tags    *kube.Tags       // of the own cluster, for the revision
 	tokens  *review.Clusters // reviews tokens of pods; nil: none are shown
 	secure  *secure.Server   // the address with TLS; nil: there is none
+	past    history.Past     // the turns before the start
 }
 
 // newSetup makes it. The address with TLS is opened last.
@@ -69,7 +73,7 @@ func newSetup(opts Options, lines *recent.Log) (s setup, err error) {
 			return s, err
 		}
 	}
-	if err := checkFiles(opts, s.decoder); err != nil {
+	if err := flagfiles.Check(opts.MeshConfig, opts.Networks, s.decoder); err != nil {
 		return s, err
 	}
 	o := file.Options{
@@ -81,6 +85,7 @@ func newSetup(opts Options, lines *recent.Log) (s setup, err error) {
 	if s.files, err = file.New(o); err != nil {
 		return s, err
 	}
+	s.past = history.Read(opts.ClusterDir, opts.Log)
 	serving.WarnOfPlaintext(opts.GRPCAddr, opts.Log)
 	if opts.SecureAddr == "" {
 		return s, nil
@@ -115,7 +120,9 @@ func (s setup) tables() snapshot.Options {
 
 // graph makes the tables.
 func (s setup) graph() *compile.Graph {
-	out := compile.New(s.tables().Graph())
+	tables := s.tables().Graph()
+	tables.LastTurn = s.past.Last
+	out := compile.New(tables)
 	replay.Stage(s.opts.Replay, out)
 	if s.opts.HealthStart <= 0 {
 		out.In.HealthReady.Set(struct{}{}, true)
@@ -227,18 +234,16 @@ func (s setup) machines(proxies *session.Register) *session.Disk {
 func (s setup) streams(in incoming, meter xds.Meter) xds.Options {
 	o := s.opts
 	return xds.Options{
-		Arrive:           s.secure.Arrive,
-		Certified:        s.secure.Proved,
-		Holder:           s.secure.Holder,
-		Refused:          in.refused.Stream,
-		Panicked:         in.refused.Panicked,
+		Arrive:    s.secure.Arrive,
+		Certified: s.secure.Proved,
+		Holder:    s.secure.Holder,
+		Refused:   in.refused.Stream, Panicked: in.refused.Panicked,
 		FirstWait:        o.FirstWait,
 		SendTimeout:      o.SendTimeout,
 		MaxStreams:       o.MaxStreams,
 		StreamsPerSecond: float64(o.NewStreams),
 		MaxSubscriptions: o.MaxNames,
 		MaxRequestBytes:  o.MaxMessage,
-		Meter:            meter,
 		Withhold:         proof.Withhold(o.Log),
 		Services:         []xds.Service{reader.Source(o.Namespace)},
 		Reports: map[string]func(xds.Report){
@@ -246,6 +251,7 @@ func (s setup) streams(in incoming, meter xds.Meter) xds.Options {
 			bootstrap.PatchReportType: in.proxies.PatchesFail,
 			extension.ReportType:      in.proxies.ModulesFail,
 		},
+		Meter: meter, Warming: live.Reports(),
 	}
 }
 
@@ -275,6 +281,7 @@ func (s setup) webhooks(in incoming) injection.Webhooks {
 		},
 		Injects: o.Injects, KeyFile: o.InjectKeyFile, Ready: in.clock.Ready,
 		Graph: in.graph, Store: in.graph.Store, ProxyConfigs: in.graph.In.ProxyConfigs, Decoder: s.decoder, Registry: s.metrics.Registry,
+		LastTurn: func() uint64 { return in.clock.Last().Version },
 	}
 	if in.cluster != nil {
 		out.Known = in.cluster.Known

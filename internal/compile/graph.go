@@ -49,9 +49,10 @@ type Options struct {
 	// (ClientFirst). The former needs an index of all workloads by their labels, a tenth of a large cluster's memory. The latter would be
 	// noted for many services that will never be changed. So a control plane does without.
 	Selecting  bool
-	Variants   int  // that the proxies of one owner get; 0: mesh.Variants
-	Workers    int  // goroutines that compute rows; 0: one a core
-	Invariants bool // for tests: a row that is written to panics (table.Options)
+	Variants   int    // that the proxies of one owner get; 0: mesh.Variants
+	LastTurn   uint64 // turns are counted on from it
+	Workers    int    // goroutines that compute rows; 0: one a core
+	Invariants bool   // for tests: a row that is written to panics (table.Options)
 }
 
 // Graph is every table of the program. One goroutine at a time owns its turns (Store.Settle); any may stage into In and
@@ -103,7 +104,7 @@ type Outputs struct{ demand.Outputs }
 
 // New declares every table, in order. At the end it collects what proxies see from the parts of all features.
 func New(opts Options) *Graph {
-	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
+	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants, Last: opts.LastTurn})
 	in := input.Declare(s, input.Options{
 		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys, Resolves: opts.Resolves,
 		ScopeGateways: opts.ScopeGateways,

@@ -58,7 +58,7 @@ func Command(version string) *cobra.Command {
 		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
 	root.AddCommand(truth.Commands(s)...)
 	root.AddCommand(planning.Commands(s)...)
-	root.AddCommand(stored.Commands()...)
+	root.AddCommand(stored.Commands(truth.Follow(s))...)
 	root.AddCommand(installing.Commands(&s.cluster)...)
 	return root
 }
@@ -116,7 +116,7 @@ func (s *session) proxyStatus() *cobra.Command {
 					row = append(row, output.OrDash(p.Identity))
 				}
 				sh.Rows = append(sh.Rows, row)
-				sh.Notes = slices.Concat(sh.Notes, lags(p), refusals(p), divergence(p))
+				sh.Notes = slices.Concat(sh.Notes, lags(p), warms(p), refusals(p), divergence(p))
 			}
 			return errors.Join(s.show(cmd, sh), missing)
 		}),
@@ -165,6 +165,19 @@ func lags(p page.ProxySync) (out []string) {
 			behind, output.Clock(l.Since)))
 	}
 	return out
+}
+
+// warms returns what a proxy has acknowledged and does not use yet.
+func warms(p page.ProxySync) []string {
+	w := p.Warming
+	if w == nil || w.Since == nil {
+		return nil
+	}
+	what := fmt.Sprintf("%s and %s warm", output.Plural(w.Listeners, "listener"), output.Plural(w.Clusters, "cluster"))
+	if w.Unknown {
+		what = "whether listeners and clusters warm is not known yet"
+	}
+	return []string{fmt.Sprintf("%s: %s%s", printable.Text(page.ShortName(p.ProxyID), printable.Short), what, output.Clock(w.Since))}
 }
 
 // divergence returns the differences that the control plane's audit found for a proxy.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"k8s.io/client-go/rest"
 
+	"fairway/internal/config"
 	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/truth"
 )
@@ -78,6 +79,18 @@ func (s *session) Planes(ctx context.Context) (out []truth.Plane, missing error)
 		out = append(out, c)
 	}
 	return out, errors.Join(errs...)
+}
+
+// Generation implements truth.Session.
+func (s *session) Generation(ctx context.Context, k config.Key) (int64, error) {
+	if inside, err := s.inCluster(); err != nil || !inside {
+		return 0, err
+	}
+	r, err := cluster.Open(s.cluster)
+	if err != nil {
+		return 0, err
+	}
+	return r.Generation(ctx, k)
 }
 
 // Format implements truth.Session.

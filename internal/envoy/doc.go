@@ -15,6 +15,10 @@
 //	extension       the filters of WasmPlugin and TrafficExtension
 //	telemetry       access loggers, spans, metrics
 //
+// Beside them:
+//
+//	warming  agents' reports of listeners and clusters that warm
+//
 // Changes and checks of them:
 //
 //	amend        patches of EnvoyFilters

@@ -113,6 +113,17 @@ func of[T object, L runtime.Object](g *group, resource, namespace string, one fu
 	return gentype.NewClientWithList(resource, g.rest, g.parameters, namespace, one, list, gentype.PrefersProtobuf[T]())
 }
 
+// Generation returns metadata.generation of an object; path is the API server's. The answer has the object's metadata alone.
+func (c *Clients) Generation(ctx context.Context, path string) (int64, error) {
+	var out metav1.PartialObjectMetadata
+	text, err := c.core().rest.Get().AbsPath(path).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	return out.Generation, err
+}
+
 // Version asks the API server for its version.
 func (c *Clients) Version(ctx context.Context) (version.Info, error) {
 	var out version.Info

@@ -113,9 +113,14 @@ var arrows = map[string][]string{
 	"app/standing": {"compile", "door", "mesh", "source/shards"},
 	"app/loop":     {"admin", "table"},
 	"app/audit":    {"admin", "printable", "table", "xds"},
-	"app/history":  {"admin", "admin/page", "app/loop", "compile/input", "config", "mesh", "printable", "table", "xds", "xdstype"},
+	"app/history": {
+		"admin", "admin/page", "app/loop", "compile/input", "config", "disk", "identity/safefile", "mesh", "printable", "table", "xds",
+		"xdstype",
+	},
+	"app/flagfiles": {"config", "disk", "mesh"},
 	"app/live": {
-		"admin", "admin/page", "config", "door", "mesh", "mesh/code", "printable", "table", "xds", "xds/library", "xds/protocol", "xdstype",
+		"admin", "admin/page", "config", "door", "envoy/warming", "mesh", "mesh/code", "printable", "table", "xds", "xds/library",
+		"xds/protocol", "xdstype",
 	},
 	"app/applies":   {"admin/page", "app/publish", "config", "mesh", "printable"},
 	"app/selectors": {"compile/input", "config", "source", "table"},
@@ -127,11 +132,14 @@ var arrows = map[string][]string{
 	"app/machines": {
 		"app/environment", "compile/input", "config", "mesh", "printable", "source", "store", "table",
 	},
-	"app/writeback": {"app/environment", "app/loop", "app/session", "compile", "config", "mesh", "source", "table", "writes"},
-	"app/listen":    {"web"},
-	"app/memory":    {"resident"},
-	"app/recent":    {},
-	"app/replay":    {"app/loop", "compile", "mesh", "snapshot", "source"},
+	"app/writeback": {
+		"app/environment", "app/loop", "app/reached", "app/session", "compile", "config", "mesh", "source", "table", "writes",
+	},
+	"app/reached": {"config", "xds", "xds/library", "xds/protocol"},
+	"app/listen":  {"web"},
+	"app/memory":  {"resident"},
+	"app/recent":  {},
+	"app/replay":  {"app/loop", "compile", "mesh", "snapshot", "source"},
 	"app/secure": {
 		"admin", "app/environment", "app/lease", "app/proof",
 		"config", "disk", "envoy", "identity", "limit", "mesh", "table", "xds",

@@ -16,6 +16,8 @@ type Options struct {
 	// Invariants makes each turn hash every row before and after it, and panic if a row was written to (law 6). It is for tests: a turn
 	// costs as much as all rows.
 	Invariants bool
+	// Last is the number of a turn before the first one: turns are counted on from it.
+	Last uint64
 }
 
 // A Store is a set of tables that settle together: one turn, one version.
@@ -64,6 +66,7 @@ func New(o Options) *Store {
 	}
 	return &Store{
 		workers:  workers,
+		version:  o.Last,
 		parallel: parallelRows,
 		checks:   cells.Invariants{On: o.Invariants},
 		byName:   map[string]node{},

@@ -37,9 +37,11 @@ type Options struct {
 	Keyed func() bool
 	// Configured reports whether the mesh has any ProxyConfig resource. Nil: it has none.
 	Configured func() bool
-	Decoder    *config.Decoder
-	Registry   prometheus.Registerer
-	Log        *slog.Logger
+	// LastTurn returns the last turn of the control plane, for warnings and the log. Nil: it is not known.
+	LastTurn func() uint64
+	Decoder  *config.Decoder
+	Registry prometheus.Registerer
+	Log      *slog.Logger
 }
 
 // Handlers answer reviews. Many goroutines may use one.
@@ -96,6 +98,7 @@ func (h *Handlers) refused(r *http.Request, q *admissionv1.AdmissionRequest, err
 		"address", r.RemoteAddr,
 		"object", printable.Text(object, printable.Short),
 		"error", printable.Text(err.Error(), printable.Long),
+		"turn", h.lastTurn(),
 		"notLogged", h.left.Swap(0),
 	)
 }

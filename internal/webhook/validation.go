@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -34,10 +35,21 @@ func (h *Handlers) validate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.metrics.validated(q, reason)
+	if turn := h.lastTurn(); turn > 0 && len(a.Warnings) > 0 {
+		a.Warnings = append(a.Warnings, fmt.Sprintf("turn %d is the last one: pilotctl history --follow shows the next", turn))
+	}
 	if !a.Allowed {
 		h.refused(r, q, errors.New(a.Result.Message))
 	}
 	answer(w, q, a)
+}
+
+// lastTurn returns the last turn of the control plane; 0: there was none, or it is not known.
+func (h *Handlers) lastTurn() uint64 {
+	if h.options.LastTurn == nil {
+		return 0
+	}
+	return h.options.LastTurn()
 }
 
 // isRule reports whether a review is about an object of Istio's that is created or updated. All other reviews pass: deletions,

@@ -60,7 +60,9 @@ func serve(t testing.TB, injector func() (*inject.Injector, error)) *hook {
 	}
 	h := &hook{registry: prometheus.NewRegistry(), log: &buffer{}}
 	log := slog.New(slog.NewTextHandler(h.log, nil))
-	handlers := webhook.New(webhook.Options{Injector: injector, Decoder: decoder, Registry: h.registry, Log: log})
+	handlers := webhook.New(webhook.Options{
+		Injector: injector, LastTurn: func() uint64 { return 8412 }, Decoder: decoder, Registry: h.registry, Log: log,
+	})
 	mux := http.NewServeMux()
 	handlers.Register(mux)
 	h.Server = httptest.NewUnstartedServer(nil)
@@ -294,6 +296,8 @@ func TestValidation(t *testing.T) {
 			t.Errorf("%s: %q; want %q", what, a.Result.Message, one.refused)
 		case one.warned != "" && !strings.Contains(strings.Join(a.Warnings, "\n"), one.warned), one.warned == "" && len(a.Warnings) > 0:
 			t.Errorf("%s: warnings %q; want %q", what, a.Warnings, one.warned)
+		case one.warned != "" && !strings.HasPrefix(a.Warnings[len(a.Warnings)-1], "turn 8412 is the last one"):
+			t.Errorf("%s: warnings %q do not name the turn", what, a.Warnings)
 		}
 	}
 	h.counts(t, map[string]float64{"galley_validation_passed": 3, "galley_validation_failed": 4})

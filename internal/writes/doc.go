@@ -5,7 +5,7 @@
 //
 // Each task is a folder:
 //
-//	status    conditions of Istio's objects
+//	status    conditions of Istio's objects: whether each is in force, and on all proxies
 //	address   where gateways are reached, in the status of Ingresses
 //	roots     the mesh's roots, in a ConfigMap of each namespace
 //	certs     certificates for names, in Secrets
@@ -19,6 +19,7 @@
 //	leader     the Leases: only their holder writes
 //	work       a bounded queue with retries, which reports failures and missing rights
 //	follow     a list and a watch of one kind
+//	peers      texts that control planes share with the leader, in Leases
 //	condition  one condition of a status
 //	signer     certificates from a signer of Kubernetes
 //

@@ -29,6 +29,7 @@ import (
 	"fairway/internal/writes/health"
 	"fairway/internal/writes/hooks"
 	"fairway/internal/writes/leader"
+	"fairway/internal/writes/peers"
 	"fairway/internal/writes/refused"
 	"fairway/internal/writes/roots"
 	"fairway/internal/writes/signer"
@@ -56,6 +57,8 @@ type Options struct {
 	Status func(config.Key) status.Wanted
 	// Refusals takes what proxies that are connected to a control plane refuse from now on, each time that changes; "": this one.
 	Refusals func(by string, list []mesh.Problem)
+	// OnReached takes what another control plane shares of objects that its proxies have; empty: it is gone. An error: it cannot be read.
+	OnReached func(by, text string) error
 	// OnProblems takes all problems about rights that a task lacks, each time they change.
 	OnProblems func(task string, problems []mesh.Problem)
 	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry stays after its proxy has gone.
@@ -91,6 +94,7 @@ type Writer struct {
 	entries *entries.Writer
 	health  *health.Writer
 	refused *refused.Writer
+	reached *peers.Writer
 	roots   *roots.Writer  // nil: another program's authority has them
 	certs   *certs.Writer  // nil: there is no signer
 	signer  *signer.Signer // nil: the authority signs
@@ -123,7 +127,12 @@ func New(o Options) (*Writer, error) {
 	w.refused = refused.New(refused.Options{
 		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, OnRefusals: o.Refusals, Report: w.report,
 	})
-	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen)
+	w.reached = peers.New(peers.Options{
+		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity,
+		Task: "reached", Prefix: "istio-reached-", Marked: "fairway/reached",
+		OnText: o.OnReached, Report: w.report,
+	})
+	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen, w.reached.Listen)
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
 			Client: c.typed, Metadata: c.metadata, Manager: Manager,
@@ -291,6 +300,9 @@ func (w *Writer) Refused(list []mesh.Problem) {
 	w.refused.Set(list)
 }
 
+// Reached shares with the leader which objects the proxies that are connected here have.
+func (w *Writer) Reached(text string) { w.reached.Set(text) }
+
 // Ingress returns the writer that takes which Ingresses are served, and by which gateways.
 func (w *Writer) Ingress() *address.Writer { return w.address }
 
@@ -337,6 +349,7 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Go(func() { w.entries.Run(ctx) })
 	running.Go(func() { w.health.Run(ctx) })
 	running.Go(func() { w.refused.Run(ctx) })
+	running.Go(func() { w.reached.Run(ctx) })
 	if w.own != nil {
 		running.Go(func() { w.own.Run(ctx) })
 	}

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"slices"
 	"time"
 
 	"fairway/internal/xds/library"
@@ -12,24 +13,49 @@ type ProxyLag struct {
 	Proxy      library.ProxyID
 	Connection uint64
 	Lags       []protocol.Lag
+	// Warming is what it has acknowledged and does not use yet, and Warms since when; Reported: its agent tells.
+	Warming  Warming
+	Warms    time.Time
+	Reported bool
 	// Unplaced is set while the library has no attachment for the proxy: nothing is known of what it should have.
 	Unplaced bool
 }
 
-// Lags returns the streams whose clients lack something of the changes up to a turn, by age, and how many streams were asked. ask selects
-// the streams' proxies; nil: all. It looks at every stream, and at all that each has not acknowledged; it changes nothing.
-func (s *Server) Lags(turn uint64, ask func(library.ProxyID) bool) (behind []ProxyLag, asked int) {
-	for _, st := range s.all() {
+// Lags are the streams whose clients lack something.
+type Lags struct {
+	Behind []ProxyLag // by age: those that lack changes, or do not use yet what they have
+	Asked  int        // streams that were looked at
+	Silent int        // those that lack nothing, and whose agents do not report what warms
+}
+
+// Lags returns the streams whose clients lack something of the changes up to a turn. ask selects the streams' proxies; nil: all. It looks
+// at every stream, and at all that each has not acknowledged; it changes nothing.
+func (s *Server) Lags(turn uint64, ask func(library.ProxyID) bool) (out Lags) {
+	all := s.all()
+	reports := map[library.ProxyID]uint64{} // the youngest stream of each proxy that has reports
+	for _, st := range slices.Backward(all) {
+		if proxy, known := st.identified(); known && reports[proxy] == 0 && st.reportsWarming() {
+			reports[proxy] = st.id
+		}
+	}
+	for _, st := range all {
 		proxy, known := st.identified()
 		if !known || ask != nil && !ask(proxy) {
 			continue
 		}
-		asked++
-		if lag := st.lags(turn); lag.Unplaced || len(lag.Lags) > 0 {
-			behind = append(behind, lag)
+		out.Asked++
+		lag := st.lags(turn)
+		if youngest := reports[proxy]; youngest > st.id { // this is the stream of an Envoy that another one replaces
+			lag.Reported, lag.Warming = true, Warming{}
+		}
+		switch {
+		case lag.Unplaced || len(lag.Lags) > 0 || !lag.Warming.None():
+			out.Behind = append(out.Behind, lag)
+		case !lag.Reported:
+			out.Silent++
 		}
 	}
-	return behind, asked
+	return out
 }
 
 // identified returns the stream's proxy; false: it is not known yet.
@@ -39,11 +65,20 @@ func (s *stream) identified() (library.ProxyID, bool) {
 	return s.proxy, s.viewer != nil
 }
 
+// reportsWarming reports whether the client's agent tells on this stream what warms.
+func (s *stream) reportsWarming() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.warming.received
+}
+
 // lags returns what the client lacks.
 func (s *stream) lags(turn uint64) ProxyLag {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lag := ProxyLag{Proxy: s.proxy, Connection: s.id}
+	lag.Warming, lag.Reported = s.warms()
+	lag.Warms = s.warming.since
 	lag.Unplaced = !s.viewer.Read(func(v *library.View) { lag.Lags = s.machine.Lags(v, turn) })
 	return lag
 }

@@ -44,6 +44,8 @@ type Options struct {
 	// error_detail or the lack of one. Each such request is handed to its function, which must return quickly, and is
 	// not answered.
 	Reports map[string]func(Report)
+	// Warming are reports of what clients have acknowledged and do not use yet; nil: there are none.
+	Warming *WarmingReports
 	// Withhold reports whether a stream gets no resources of a type, whatever its proxy sees: these are only for authenticated
 	// clients. It is called with the stream's context and the client's address, many times, from many goroutines at once. Nil
 	// withholds nothing.

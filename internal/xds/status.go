@@ -21,7 +21,9 @@ type ProxyStatus struct {
 	Synced      bool                           // nothing to send, nothing being sent, nothing un-ACKed
 	Compared    bool                           // Server.Audit compared the client with the tables since anything was asked or sent
 	Diverged    int                            // differences that audits found, and had sent
-	Reports     int                            // requests that reported something (Options.Reports), each passed on
+	Reports     int                            // requests that reported something (Options.Reports, Options.Warming)
+	Warming     *Warming                       // what the client does not use yet; nil: its agent does not report it
+	Warms       time.Time                      // since when it is like that
 }
 
 // Status returns the state of all streams, by proxy and connection.
@@ -57,11 +59,15 @@ func (s *Server) ClientResources(proxy library.ProxyID, typ string) []*library.R
 func (s *stream) status() ProxyStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return ProxyStatus{
+	out := ProxyStatus{
 		Proxy: s.proxy, Connection: s.id, Peer: s.peer.String(), ConnectedAt: s.since, Delta: s.delta,
 		Turn: s.machine.Turn(), Types: s.machine.Status(), Synced: s.synced(),
 		Compared: s.compared, Diverged: s.diverged, Reports: s.reports,
 	}
+	if now, known := s.warms(); known {
+		out.Warming, out.Warms = &now, s.warming.since
+	}
+	return out
 }
 
 func (s *stream) clientResources(typ string) []*library.Resource {

@@ -49,7 +49,8 @@ type stream struct {
 	machine  *protocol.Machine
 	compared bool // with the tables, since anything was asked or sent
 	diverged int  // differences that audits found
-	reports  int  // requests that reported something (Options.Reports)
+	reports  int  // requests that reported something (Options.Reports, Options.Warming)
+	warming  reportedWarming
 }
 
 // serve runs the stream until it ends, and returns its status.
@@ -263,6 +264,9 @@ func (s *stream) turn(r *wire.Request) (attached bool, resp *wire.Response, even
 func (s *stream) handOn(r *wire.Request) bool {
 	if r == nil {
 		return false
+	}
+	if s.takeWarming(r.Type, r.Detail) {
+		return true
 	}
 	report, ok := s.server.opts.Reports[r.Type]
 	if ok {

@@ -30,12 +30,23 @@ type ProxySync struct {
 	// Behind is what it lacks of the last turn, by type and state; none: it has acknowledged everything, or refuses it.
 	Behind []ProxyLag `json:"behind,omitempty"`
 
+	// Warming is what it has acknowledged and does not use yet; nil: its agent does not report it.
+	Warming *Warming `json:"warming,omitempty"`
+
 	// Rejected is for each type ("cds", …) the proxy's last refusal, in Envoy's words; empty: it refuses nothing.
 	Rejected map[string]string `json:"rejected,omitempty"`
 }
 
 // Nonces are the nonces of a type that a proxy was last sent and that it last acknowledged; empty: none.
 type Nonces struct{ Sent, Acked string }
+
+// Warming is how many listeners and clusters a proxy has acknowledged that are still warming.
+type Warming struct {
+	Listeners int        `json:"listeners"`
+	Clusters  int        `json:"clusters"`
+	Unknown   bool       `json:"unknown,omitempty"` // it may be some: its agent has not asked it since its last acknowledgement
+	Since     *time.Time `json:"since,omitempty"`
+}
 
 // ProxyLag is what a proxy lacks of a type.
 type ProxyLag struct {
@@ -314,8 +325,9 @@ type RemoteCluster struct {
 // Turn is one turn of the tables, of /debug/historyz.
 type Turn struct {
 	Number uint64    `json:"turn"`
-	At     time.Time `json:"at"` // when it began
-	Millis float64   `json:"ms"` // until its resources were handed to streams
+	At     time.Time `json:"at"`              // when it began
+	Millis float64   `json:"ms"`              // until its resources were handed to streams
+	Start  bool      `json:"start,omitempty"` // the first turn of the control plane's process
 
 	Objects     []TurnObject `json:"objects,omitempty"` // that it set or removed, the first of them
 	ObjectCount int          `json:"objectCount,omitempty"`
@@ -390,26 +402,36 @@ type Live struct {
 	Why   []string   `json:"why,omitempty"`   // it is not in force: what it waits for, or its errors
 	Until *time.Time `json:"until,omitempty"` // when a wait ends at the latest
 
-	Proxies int         `json:"proxies"` // that are connected, and that the viewer may see
+	Proxies int         `json:"proxies"`           // that are connected, and that the viewer may see
+	Warming int         `json:"warming,omitempty"` // those that have acknowledged it, and have listeners or clusters that warm
+	Silent  int         `json:"silent,omitempty"`  // those that have acknowledged it, and without an agent that reports warming
 	Behind  []LiveProxy `json:"behind,omitempty"`
 	More    int         `json:"more,omitempty"` // proxies that are behind and are not listed
 }
 
 // The states of Live.
 const (
-	LiveYes     = "live"    // every proxy has acknowledged it
-	LiveBehind  = "behind"  // it is in force in the tables, and some proxies have not acknowledged it
-	LiveRefused = "refused" // some proxies refuse it, and all others have acknowledged it
-	LiveWaits   = "waits"   // it waits for what it refers to, or for those that refer to it
-	LiveUnread  = "unread"  // no such object, or no such version of it, was read
-	LiveInvalid = "invalid" // the version has errors: the one before stays in force
-	LivePending = "pending" // the turn has not come
+	LiveYes          = "live"         // every proxy has acknowledged it, and nothing warms
+	LiveAcknowledged = "acknowledged" // every proxy has acknowledged it; whether it has warmed is not known of some
+	LiveWarming      = "warming"      // every proxy has acknowledged it, and some have listeners or clusters that have not warmed
+	LiveBehind       = "behind"       // it is in force in the tables, and some proxies have not acknowledged it
+	LiveRefused      = "refused"      // some proxies refuse it, and all others have acknowledged it
+	LiveWaits        = "waits"        // it waits for what it refers to, or for those that refer to it
+	LiveUnread       = "unread"       // no such object, or no such version of it, was read
+	LiveInvalid      = "invalid"      // the version has errors: the one before stays in force
+	LivePending      = "pending"      // the turn has not come, or is being published
 )
+
+// InEffect reports whether nothing is known that is missing.
+func (l Live) InEffect() bool { return l.State == LiveYes || l.State == LiveAcknowledged }
+
+// ProxyWarming is the State of a LiveProxy that has acknowledged everything, and has listeners or clusters that have not warmed.
+const ProxyWarming = "warming"
 
 // LiveProxy is a proxy that lacks a turn.
 type LiveProxy struct {
 	ProxyID string     `json:"proxy"`
-	State   string     `json:"state"` // not sent, not acknowledged, refused, connecting
+	State   string     `json:"state"` // not sent, not acknowledged, warming, refused, connecting
 	Type    string     `json:"type,omitempty"`
 	Name    string     `json:"name,omitempty"` // one of the resources
 	Since   *time.Time `json:"since,omitempty"`

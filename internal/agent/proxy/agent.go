@@ -22,6 +22,7 @@ import (
 	"fairway/internal/agent/settings"
 	"fairway/internal/agent/status"
 	"fairway/internal/agent/token"
+	"fairway/internal/agent/warming"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/printable"
 )
@@ -41,6 +42,7 @@ type agent struct {
 	secrets *secrets.Secrets // nil: the workload has no identity
 	relay   *relay.Relay     // nil: Envoy asks the control plane itself
 	health  *health.Checker  // nil: the application's health is not checked
+	warming *warming.Watcher // nil: what warms is not reported
 	names   *names.Server    // nil: the agent does not resolve DNS
 	modules *extensions.Set  // nil: modules are not fetched
 	patches *patches.Set     // of the bootstrap; nil if there is no relay to send them
@@ -52,6 +54,7 @@ type agent struct {
 	began  time.Time // of the last restart
 	result error     // how it went
 
+	warms     atomic.Int64 // listeners and clusters, as reported last
 	draining  atomic.Bool
 	mu        sync.Mutex       // guards the rest
 	failed    time.Time        // when health was failed first
@@ -106,7 +109,7 @@ func newAgent(o settings.Options) (*agent, error) {
 	if a.secrets, err = newSecrets(o); err != nil {
 		return nil, err
 	}
-	if a.relay, err = newRelay(o, a.secrets, a.node); err != nil {
+	if a.relay, err = newRelay(o, a.secrets, a); err != nil {
 		return nil, err
 	}
 	if a.relay != nil {
@@ -120,6 +123,7 @@ func newAgent(o settings.Options) (*agent, error) {
 		}
 	}
 	a.health = a.newHealth(o.Health)
+	a.warming = a.newWarming()
 	if a.names, err = newNames(o, a.relay); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,9 @@ func (a *agent) parts() []part {
 	if a.health != nil {
 		parts = append(parts, part{"health", func(ctx context.Context, up func()) error { up(); a.health.Run(ctx); return nil }})
 	}
+	if a.warming != nil {
+		parts = append(parts, part{"warming", func(ctx context.Context, up func()) error { up(); a.warming.Run(ctx); return nil }})
+	}
 	parts = append(parts, part{"memory", a.giveBackMemory})
 	if a.patches != nil {
 		parts = append(parts, part{"patches", func(ctx context.Context, up func()) error {

@@ -13,9 +13,8 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// newRelay makes the part that serves Envoy its configuration; nil if Envoy connects to the control plane directly. node returns
-// the Node that the agent itself uses.
-func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, error) {
+// newRelay makes the part that serves Envoy its configuration; nil if Envoy connects to the control plane directly.
+func newRelay(o settings.Options, s *secrets.Secrets, a *agent) (*relay.Relay, error) {
 	if o.Relay == nil {
 		return nil, nil
 	}
@@ -30,7 +29,9 @@ func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte) (*rela
 		Address:  to,
 		CacheDir: o.Relay.CacheDir,
 		Dial:     append(dial, grpc.WithNoProxy()),
-		Node:     node,
+		Node:     a.node,
+		Handed:   func(typ string) { a.warmingOf(typ).Handed() },
+		Answered: func(typ string) { a.warmingOf(typ).Answered() },
 		Log:      o.Log,
 	})
 	if err != nil {
@@ -76,6 +77,9 @@ func (a *agent) collectors() []prometheus.Collector {
 	}
 	if a.modules != nil {
 		out = append(out, a.modules.Collectors()...)
+	}
+	if a.warming != nil {
+		out = append(out, a.warmingMetric())
 	}
 	if a.names != nil {
 		out = append(out, a.names.Collectors()...)

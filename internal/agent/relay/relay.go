@@ -43,6 +43,9 @@ type Options struct {
 	// Node returns the encoded Node message (envoy.config.core.v3) that the agent itself uses while there is no Envoy. Nil: the
 	// agent's subscriptions and reports wait for an Envoy, and nothing of them is kept.
 	Node func() []byte
+	// Handed is called when an Envoy is handed resources of a type (its URL) of the control plane, and Answered when it has acknowledged or
+	// refused some, before the control plane learns of it. They must return at once. Nil: there is no call.
+	Handed, Answered func(typ string)
 	// Retry is the wait before the second attempt at a stream, at most, doubling up to RetryMax; 0: 100 ms and 5 s.
 	Retry, RetryMax time.Duration
 	Now             func() time.Time
@@ -66,6 +69,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Handed == nil {
+		o.Handed = func(string) {}
+	}
+	if o.Answered == nil {
+		o.Answered = func(string) {}
 	}
 	return o
 }

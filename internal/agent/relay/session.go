@@ -241,6 +241,7 @@ func (s *session) forward(m wire.Message) error {
 	t.flights = append(t.flights, f)
 	s.toDown = append(s.toDown, wire.WithNonce(m, f.nonce))
 	s.relay.count(r, len(raw))
+	s.relay.o.Handed(t.typ)
 	return nil
 }
 
@@ -442,6 +443,7 @@ func (s *session) answer(t *interest, r wire.Request) (nonce string, refused boo
 		}
 		s.keepWhenComplete()
 	}
+	s.relay.o.Answered(t.typ)
 	if from != s.count || !s.open {
 		return "", refused
 	}

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ const (
 	mostTables  = 8    // tables of a turn that are named, those with the most rows
 	mostStreams = 1000 // streams of a turn that are remembered
 	mostRefused = 8    // refusals of a turn
+	mostNames   = 10   // resources of a refusal that are named
 	fullRows    = 1000 // rows, of which a turn computes more if it is called full
 )
 
@@ -36,7 +38,13 @@ type Log struct {
 	store     *table.Store
 	published func() [xdstype.Types]int
 
+	kept  string // file; empty: none
+	log   *slog.Logger
+	began bool // a turn of this process was kept
+
 	mu      sync.Mutex
+	last    uint64           // turn that has begun
+	changes uint64           // of anything that is kept
 	turns   []*turn          // oldest first
 	numbers map[uint64]*turn // those, and the one that has begun and not ended, by number
 	inForce map[config.Key]uint64
@@ -49,15 +57,20 @@ type turn struct {
 	tables    []table.TableTurn
 	resources [xdstype.Types]int
 	published time.Time
+	ended     bool
 	streams   []uint64 // that were sent it, the first of them
 	objects   []config.Key
+	past      bool   // of an earlier process: Turn is all of it
+	line      []byte // as it is kept; nil: it has changed since
+	changes   int
 }
 
 // New returns an empty log of the turns of a store. published returns how many resources of each type the last turn published; next counts
-// the events of streams too.
-func New(tables *input.Tables, store *table.Store, published func() [xdstype.Types]int, next xds.Meter) *Log {
+// the events of streams too. past are the turns of an earlier process.
+func New(tables *input.Tables, store *table.Store, published func() [xdstype.Types]int, next xds.Meter, past Past) *Log {
 	return &Log{
 		Meter: next, tables: tables, store: store, published: published,
+		kept: past.path, log: past.log, last: past.Last, turns: past.turns,
 		numbers: map[uint64]*turn{}, inForce: map[config.Key]uint64{},
 	}
 }
@@ -69,6 +82,8 @@ func (l *Log) Begin(t loop.Turn) {
 	}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.last = t.Version
+	l.changes++
 	for m := range l.tables.Moves() {
 		if m.Gone {
 			delete(l.inForce, m.Key)
@@ -113,7 +128,7 @@ func (l *Log) End(t loop.Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.numbers[t.Version]
-	now.resources = l.published()
+	now.resources, now.ended = l.published(), true
 	for _, n := range now.resources {
 		now.ResourceCount += n
 	}
@@ -121,6 +136,7 @@ func (l *Log) End(t loop.Turn) {
 		delete(l.numbers, t.Version)
 		return
 	}
+	now.Start, l.began = !l.began, true
 	now.Millis, now.TotalRows = float64(time.Since(t.Began).Microseconds())/1000, rows
 	if len(l.turns) == mostTurns {
 		delete(l.numbers, l.turns[0].Number)
@@ -187,8 +203,8 @@ func (l *Log) rejected(r xds.Rejection) {
 		t.RefusalCount++
 		if len(t.Refusals) < mostRefused {
 			t.Refusals = append(t.Refusals, page.TurnRefusal{
-				Proxy: string(r.Proxy), ProxyID: mesh.ProxyID(r.Proxy).Node(), Type: xdstype.Label(r.Type), Names: texts(r.Names),
-				Detail: printable.Text(r.Detail, printable.Long),
+				Proxy: string(r.Proxy), ProxyID: mesh.ProxyID(r.Proxy).Node(), Type: xdstype.Label(r.Type),
+				Names: texts(r.Names[:min(len(r.Names), mostNames)]), Detail: printable.Text(r.Detail, printable.Long),
 			})
 		}
 	})
@@ -199,6 +215,9 @@ func (l *Log) each(numbers []uint64, fn func(*turn)) {
 	for _, n := range numbers {
 		if t := l.numbers[n]; t != nil {
 			fn(t)
+			t.line = nil
+			t.changes++
+			l.changes++
 		}
 	}
 }
@@ -209,6 +228,22 @@ func (l *Log) InForce(k config.Key) (turn uint64, ok bool) {
 	defer l.mu.Unlock()
 	turn, ok = l.inForce[k]
 	return turn, ok
+}
+
+// Published reports whether streams see a turn that has begun.
+func (l *Log) Published(number uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.numbers[number]
+	return t == nil || t.ended // earlier ones are not remembered
+}
+
+// Warms reports whether a turn may have changed a resource that warms before it is used: a listener or a cluster.
+func (l *Log) Warms(number uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.numbers[number]
+	return t == nil || t.resources[xdstype.Listeners]+t.resources[xdstype.Clusters] > 0
 }
 
 // Turns returns the turns that a filter selects, oldest first.
@@ -233,6 +268,9 @@ func (l *Log) Turns(f admin.TurnFilter) []page.Turn {
 // copied returns what the page shows, for a reader without the lock.
 func (t *turn) copied() page.Turn {
 	out := t.Turn
+	if t.past {
+		return out
+	}
 	out.At, out.Inputs, out.Tables = t.At.UTC(), texts(t.inputs), largest(t.tables)
 	for typ, n := range t.resources {
 		if n > 0 {

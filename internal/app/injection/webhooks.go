@@ -39,13 +39,14 @@ type Webhooks struct {
 	Store *table.Store
 	// ProxyConfigs are the ProxyConfig resources.
 	ProxyConfigs *input.Objects
+	LastTurn     func() uint64
 	Decoder      *config.Decoder
 	Registry     prometheus.Registerer
 }
 
 // Handlers makes the handlers for API servers.
 func (w Webhooks) Handlers() (*webhook.Handlers, error) {
-	o := webhook.Options{Decoder: w.Decoder, Registry: w.Registry, Log: w.Log}
+	o := webhook.Options{LastTurn: w.LastTurn, Decoder: w.Decoder, Registry: w.Registry, Log: w.Log}
 	if !w.Injects {
 		return webhook.New(o), nil
 	}

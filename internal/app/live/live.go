@@ -24,16 +24,26 @@ const mostBehind = 100
 
 // Streams says what proxies lack. *xds.Server is one.
 type Streams interface {
-	Lags(turn uint64, ask func(library.ProxyID) bool) (behind []xds.ProxyLag, asked int)
+	Lags(turn uint64, ask func(library.ProxyID) bool) xds.Lags
 	PublishedAt(turn uint64) (time.Time, bool)
+}
+
+// Turns knows what turns did. *history.Log is one.
+type Turns interface {
+	// InForce returns the turn that brought the present version of an object into force.
+	InForce(config.Key) (turn uint64, ok bool)
+	// Published reports whether streams see a turn that has begun.
+	Published(turn uint64) bool
+	// Warms reports whether a turn may have changed listeners or clusters, which warm before proxies use them.
+	Warms(turn uint64) bool
 }
 
 // Options of Answers. All are required.
 type Options struct {
-	// Object returns an object that a user wrote, with its place, and InForce the turn since which this version of it is in force.
-	Object  func(config.Key) (*config.Object, bool)
-	InForce func(config.Key) (turn uint64, ok bool)
-	Last    func() table.Turn
+	// Object returns an object that a user wrote, with its place.
+	Object func(config.Key) (*config.Object, bool)
+	Turns  Turns
+	Last   func() table.Turn
 	// Waiting lists the changes that wait at the door, and Problems the errors of objects.
 	Waiting  func() []door.Waiting
 	Problems func() []mesh.Problem
@@ -59,7 +69,7 @@ func (a *Answers) Live(q admin.LiveQuestion) page.Live {
 		return out
 	}
 	o, ok := a.o.Object(q.Key)
-	turn, since := a.o.InForce(q.Key)
+	turn, since := a.o.Turns.InForce(q.Key)
 	if ok {
 		out.File, out.Line, out.Generation = o.Ref.File, o.Ref.Line, o.Stored.Generation
 	}
@@ -71,7 +81,7 @@ func (a *Answers) Live(q admin.LiveQuestion) page.Live {
 		return out
 	}
 	out.Turn = turn
-	if out = a.reached(out, q); q.Generation == 0 && q.Hash == 0 {
+	if out = a.reached(out, q); q.Generation == 0 && q.Hash == 0 && out.State != page.LivePending {
 		if out.Why = a.errors(q.Key); len(out.Why) > 0 {
 			out.State = page.LiveInvalid // the errors may be those of a newer version, which is not in force
 		}
@@ -116,17 +126,37 @@ func (a *Answers) errors(k config.Key) (out []string) {
 	return out
 }
 
+// How far a turn has come, the best first.
+const (
+	live = iota
+	acknowledged
+	refused
+	warming
+	behind
+)
+
+var states = [...]string{page.LiveYes, page.LiveAcknowledged, page.LiveRefused, page.LiveWarming, page.LiveBehind}
+
 // reached asks the proxies for out.Turn.
 func (a *Answers) reached(out page.Live, q admin.LiveQuestion) page.Live {
+	if !a.o.Turns.Published(out.Turn) {
+		out.State, out.Why = page.LivePending, []string{"its resources are being published"}
+		return out
+	}
 	out.At = a.at(out.Turn)
-	behind, asked := a.o.Streams.Lags(out.Turn, q.Proxies)
-	out.Proxies, out.State = asked, page.LiveYes
-	for _, b := range behind {
+	found := a.o.Streams.Lags(out.Turn, q.Proxies)
+	out.Proxies = found.Asked
+	worst := live
+	for _, b := range found.Behind {
 		p := a.behind(b)
-		if p.State != protocol.Refused.String() {
-			out.State = page.LiveBehind
-		} else if out.State == page.LiveYes {
-			out.State = page.LiveRefused
+		switch p.State {
+		case protocol.Refused.String():
+			worst = max(worst, refused)
+		case page.ProxyWarming:
+			out.Warming++
+			worst = max(worst, warming)
+		default:
+			worst = behind
 		}
 		if len(out.Behind) < mostBehind {
 			out.Behind = append(out.Behind, p)
@@ -134,16 +164,30 @@ func (a *Answers) reached(out page.Live, q admin.LiveQuestion) page.Live {
 			out.More++
 		}
 	}
+	if found.Silent > 0 && a.o.Turns.Warms(out.Turn) {
+		out.Silent = found.Silent
+		worst = max(worst, acknowledged)
+	}
+	out.State = states[worst]
 	return out
 }
 
 // behind describes a proxy by the least that it has of anything.
 func (a *Answers) behind(b xds.ProxyLag) page.LiveProxy {
 	out := page.LiveProxy{ProxyID: mesh.ProxyID(b.Proxy).Node(), State: "connecting"}
-	if len(b.Lags) == 0 {
+	switch {
+	case len(b.Lags) == 0 && !b.Unplaced:
+		warms(b, &out)
+		return out
+	case len(b.Lags) == 0:
 		return out
 	}
 	worst := slices.MinFunc(b.Lags, func(x, y protocol.Lag) int { return int(x.State) - int(y.State) })
+	if worst.State == protocol.NotAcked && worst.Type == xdstype.ClusterURL && b.Warming.Clusters > 0 {
+		warms(b, &out) // Envoy acknowledges clusters once they have warmed
+		out.Type, out.Name = xdstype.Label(worst.Type), worst.Name
+		return out
+	}
 	out.State, out.Type, out.Name = worst.State.String(), xdstype.Label(worst.Type), worst.Name
 	out.Since, out.Detail = a.at(worst.Since), printable.Lines(worst.Detail, printable.Long)
 	return out

@@ -11,11 +11,13 @@ import (
 
 	"fairway/internal/app/environment"
 	"fairway/internal/app/loop"
+	"fairway/internal/app/reached"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
 	wants "fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 	"fairway/internal/writes"
@@ -31,6 +33,7 @@ type Writer struct {
 	graph  *compile.Graph
 	root   string // the root namespace
 	signer string // of Kubernetes; empty: the mesh's authority signs
+	live   *reached.Tracker
 }
 
 var _ session.Machines = (*Writer)(nil)
@@ -38,7 +41,10 @@ var _ session.Machines = (*Writer)(nil)
 // New returns a writer for the cluster of o.Config. It reads the mesh from g.
 func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 	o.Identity = environment.Replica()
-	o.Status = func(k config.Key) status.Wanted { return wanted(g, k) }
+	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer}
+	out.live = reached.New(func(k config.Key) { out.Status().Changed(k) }, func(text string) { out.Reached(text) })
+	o.Status = out.wanted
+	o.OnReached = out.live.Peer
 	o.Refusals = func(by string, list []mesh.Problem) {
 		if len(list) > 0 {
 			g.Status.Refused.Set(by, list)
@@ -50,7 +56,6 @@ func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 		g.Store.Read(func(tx *table.Tx) { o = g.Object(tx, k) })
 		return o
 	}
-	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer}
 	o.OnProblems = out.missingRights
 	w, err := writes.New(o)
 	if err != nil {
@@ -62,13 +67,35 @@ func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 }
 
 // wanted returns what the status of an object should hold.
-func wanted(g *compile.Graph, k config.Key) (out status.Wanted) {
+func (w *Writer) wanted(k config.Key) (out status.Wanted) {
+	g := w.graph
 	g.Store.Read(func(tx *table.Tx) {
 		written, _ := table.Lookup(tx, g.In.Written.Table, k)
 		is := g.Status.Lookup(tx, wants.Key{Object: k})
 		out = status.Wanted{Version: written.Stored, InForce: conditionOf(is.InForce), Newest: conditionOf(is.Newest)}
 	})
+	out.Live = liveCondition(w.live.Outcome(k, out.Version.Generation))
 	return out
+}
+
+// live is the type of the condition that says whether all proxies have an object.
+const live = "Live"
+
+func liveCondition(o reached.Outcome) condition.Condition {
+	switch o {
+	case reached.Live:
+		return condition.Condition{Type: live, Status: "True", Reason: "Acknowledged"}
+	case reached.Late:
+		return condition.Condition{
+			Type: live, Status: "False", Reason: "NotAcknowledged",
+			Message: "some proxies have not acknowledged it for a while: pilotctl wait says which",
+		}
+	case reached.Refused:
+		return condition.Condition{
+			Type: live, Status: "False", Reason: code.Refused, Message: "some proxies refuse it: pilotctl wait says which, and why",
+		}
+	}
+	return condition.Condition{}
 }
 
 func conditionOf(c wants.Condition) condition.Condition {
@@ -134,7 +161,7 @@ func (w *Writer) refusals(ctx context.Context) {
 
 // RunAfter writes from the time when synced is closed until ctx ends. Before all sources have been read, the problems of an object
 // are not known.
-func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}) error {
+func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}, streams reached.Streams, turns reached.Turns) error {
 	select {
 	case <-synced:
 	case <-ctx.Done():
@@ -143,6 +170,7 @@ func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}) error {
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { w.refusals(ctx) })
+	beside.Go(func() { w.live.Run(ctx, synced, streams, turns) })
 	defer beside.Wait()
 	defer stop()
 	w.Run(ctx)
@@ -161,8 +189,9 @@ func (w *Writer) Followers() []loop.Follower {
 				w.Status().Changed(c.Key.Object)
 			}
 		}},
-		{Name: "versions in force", Of: table.Follow(g.In.Written.Table), Follow: func(loop.Turn) {
+		{Name: "versions in force", Of: table.Follow(g.In.Written.Table), Follow: func(t loop.Turn) {
 			for c := range table.Changes(g.In.Written.Table) {
+				w.inForce(c, t.Version)
 				w.Status().Changed(c.Key)
 			}
 		}},
@@ -179,6 +208,18 @@ func (w *Writer) Followers() []loop.Follower {
 				}
 			}
 		}},
+	}
+}
+
+// inForce has an object followed to the proxies, if it is one of Istio's in the cluster, in another version than before.
+func (w *Writer) inForce(c table.Change[config.Key, config.Written], turn uint64) {
+	is, was := c.New.Stored, c.Old.Stored
+	switch {
+	case !c.Has:
+		w.live.Gone(c.Key)
+	case is.UID == "" || is.UID == was.UID && is.Generation == was.Generation:
+	default:
+		w.live.InForce(c.Key, is.Generation, turn)
 	}
 }
 

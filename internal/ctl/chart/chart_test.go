@@ -93,7 +93,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestRefused: an error names what is wrong, and where.
+// TestRefused: an error names the mistake and its place.
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{a: x}`:                     "in the following chart(s):\ntop:\n- at '/a': got string, want integer",

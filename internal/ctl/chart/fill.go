@@ -16,7 +16,7 @@ import (
 // Finder returns an object of the cluster, or nothing if it does not exist.
 type Finder func(apiVersion, kind, namespace, name string) (map[string]any, error)
 
-// Release describes what is installed, for templates.
+// Release describes the installation, for templates.
 type Release struct {
 	Name, Namespace      string
 	Revision             int // how often it was installed, with this time

@@ -23,14 +23,16 @@ import (
 // meant is an object that a user wrote.
 type meant struct {
 	doc config.Document
+	o   *config.Object // nil: its name alone counts
 	key config.Key
 	was int64 // the version that it is based on
 	had bool  // the document names that version
 }
 
 // applyObjects is a verb that stores objects.
-func applyObjects() *cobra.Command {
+func applyObjects(live Live) *cobra.Command {
 	k := &keeping{}
+	w := &watching{live: live}
 	as := ""
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|FOLDER|-",
@@ -40,12 +42,14 @@ func applyObjects() *cobra.Command {
 			"stored only if that is still its version, so that no change is lost.\n" +
 			fmt.Sprintf("Up to %d objects, of %d KiB in all, are written at once or not at all; more in several such steps, in order.\n\n",
 				store.MaxChanges, store.MaxBytes>>10) +
+			"With --wait it then waits, as pilotctl wait -f does, until all of it is in force on all proxies of all control planes.\n\n" +
 			"  pilotctl apply -f rules/ -R\n" +
+			"  pilotctl apply -f reviews.yaml --wait --address 127.0.0.1:8080\n" +
 			"  pilotctl apply -f mesh.yaml --kind MeshConfig\n" +
 			"  pilotctl get vs/reviews -o yaml | sed s/v1/v2/ | pilotctl apply -f -",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := k.check(cmd, "", "yaml", "json", "name"); err != nil {
+			if err := errors.Join(k.check(cmd, "", "yaml", "json", "name"), w.check(k.dryRun)); err != nil {
 				return err
 			}
 			all, problems, err := k.read(cmd, as)
@@ -55,14 +59,22 @@ func applyObjects() *cobra.Command {
 			if err := refuse(cmd, problems); err != nil {
 				return err
 			}
-			return k.with(cmd.Context(), func(s *store.Store) error {
+			err = k.with(cmd.Context(), func(s *store.Store) error {
 				done, err := k.apply(cmd.Context(), s, all)
+				if k.format == "" && !k.dryRun && err == nil {
+					w.name(cmd, done, all)
+				}
 				return errors.Join(k.showDone(cmd.OutOrStdout(), done), err)
 			})
+			if err != nil || !w.wait {
+				return err
+			}
+			return w.await(cmd, all, k.format != "")
 		},
 	}
 	k.bind(cmd.Flags())
 	k.bindFiles(cmd, "to store")
+	w.bind(cmd.Flags())
 	cmd.Flags().StringVar(&as, "kind", "", "MeshConfig or MeshNetworks: the file is that, in plain fields without apiVersion and kind")
 	cmd.Flags().StringVarP(&k.format, "output", "o", "", "print the stored objects as yaml or json, or their names (default: a line for "+
 		"each change)")
@@ -118,7 +130,7 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 				titled(o.Key), other.File, other.Line, doc.File, doc.Line)
 		}
 		at[o.Key] = doc
-		m := meant{doc: doc, key: o.Key}
+		m := meant{doc: doc, o: o, key: o.Key}
 		if m.had, m.was, err = versionOf(doc); err != nil {
 			return nil, nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
 		}
@@ -178,6 +190,7 @@ const (
 type done struct {
 	store.Item
 	what string
+	turn string // since when it is in force, as "turn 8412"; empty: not known
 }
 
 // steps splits the objects into parts that are each written at once, in order.
@@ -269,12 +282,12 @@ func (k *keeping) plan(ctx context.Context, s *store.Store, part []meant) (chang
 		item := store.Item{Key: m.key, Revision: is.Revision, Text: text}
 		switch {
 		case is.Revision > 0 && slices.Equal(is.Text, text):
-			out = append(out, done{item, wasUnchanged})
+			out = append(out, done{Item: item, what: wasUnchanged})
 			continue
 		case is.Revision > 0:
-			out = append(out, done{item, wasConfigured})
+			out = append(out, done{Item: item, what: wasConfigured})
 		default:
-			out = append(out, done{item, wasCreated})
+			out = append(out, done{Item: item, what: wasCreated})
 		}
 		changes = append(changes, store.Change{Key: m.key, Text: text, Was: is.Revision})
 	}
@@ -301,6 +314,9 @@ func (k *keeping) showDone(w io.Writer, all []done) error {
 		note := ""
 		if k.dryRun {
 			note = " (dry run)"
+		}
+		if d.turn != "" {
+			note = ", " + d.turn
 		}
 		if _, err := fmt.Fprintf(w, "%s %s%s\n", titled(d.Key), d.what, note); err != nil {
 			return err
@@ -395,7 +411,7 @@ func (k *keeping) deleteStep(ctx context.Context, s *store.Store, part []meant, 
 				errs = append(errs, store.Conflict{Key: m.key, Was: m.was, Is: is.Revision})
 			default:
 				changes = append(changes, store.Change{Key: m.key, Was: is.Revision})
-				out = append(out, done{is, wasDeleted})
+				out = append(out, done{Item: is, what: wasDeleted})
 			}
 		}
 		if len(errs) > 0 {

@@ -124,7 +124,7 @@ func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte,
 	return after, nil
 }
 
-// store writes an object as the user edited it, or returns what is wrong with it.
+// store writes an object as the user edited it, or returns its mistakes.
 func (k *keeping) store(cmd *cobra.Command, s *store.Store, key config.Key, was store.Item, text []byte) (wrong []string, err error) {
 	doc := config.Document{Line: 1, Text: text}
 	m := meant{doc: doc, key: key, was: was.Revision, had: true}

@@ -18,9 +18,9 @@ import (
 	"fairway/internal/store"
 )
 
-// Commands returns the verbs: get, apply, delete and edit.
-func Commands() []*cobra.Command {
-	return []*cobra.Command{getObjects(), applyObjects(), deleteObjects(), editObject()}
+// Commands returns the verbs: get, apply, delete and edit. live asks the control planes that read what apply stores.
+func Commands(live Live) []*cobra.Command {
+	return []*cobra.Command{getObjects(), applyObjects(live), deleteObjects(), editObject()}
 }
 
 // keeping holds the flags of the verbs that read and write objects in etcd.

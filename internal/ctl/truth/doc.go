@@ -8,12 +8,17 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"fairway/internal/config"
 )
 
 // Session is the selected control planes and the format of the output.
 type Session interface {
 	// Planes returns the selected control planes that can be reached. The error says which cannot: each knows its own proxies.
 	Planes(context.Context) ([]Plane, error)
+	// Generation returns the generation of an object in the cluster of the selected control planes; 0: it is not there, or no cluster is
+	// known.
+	Generation(context.Context, config.Key) (int64, error)
 	Format() string
 	Close() // ends the connections
 }

@@ -113,7 +113,7 @@ func explained(ctx context.Context, s Session, k config.Key) (out explanation, e
 
 // good reports whether the object is in force everywhere, without errors.
 func (e explanation) good() bool {
-	return !slices.ContainsFunc(e.Live, func(a liveOn) bool { return a.State != page.LiveYes }) &&
+	return !slices.ContainsFunc(e.Live, func(a liveOn) bool { return !a.InEffect() }) &&
 		!slices.ContainsFunc(e.Problems, func(p page.ProblemInfo) bool { return p.Severity == "error" })
 }
 

@@ -176,6 +176,8 @@ func writeTurns(w io.Writer, all []page.Turn, turn string) error {
 // cause names what a turn came of, in a few words.
 func cause(t page.Turn) string {
 	switch {
+	case t.Start:
+		return "start: " + output.Plural(t.ObjectCount, "object")
 	case t.ObjectCount > 0 && len(t.Objects) > 0:
 		o := t.Objects[0]
 		return more(strings.TrimSpace(o.Kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))+" "+o.Change, t.ObjectCount)
@@ -217,7 +219,9 @@ func millis(ms float64) string {
 func writeTurn(w io.Writer, t page.Turn) error {
 	var b sentences
 	b.line("turn %d at %s, %.1f ms", t.Number, t.At.UTC().Format("2006-01-02 15:04:05.000 MST"), t.Millis)
-	b.line("cause:")
+	if b.line("cause:"); t.Start {
+		b.line("  the control plane started")
+	}
 	for _, o := range t.Objects {
 		b.line("  %s %s %s", o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), o.Change)
 	}

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type waiting struct {
 type asked struct {
 	what  string // in messages
 	query url.Values
+	key   config.Key // zero: of a turn
 }
 
 // liveOn is what one control plane answered.
@@ -51,8 +53,8 @@ func wait(s Session) *cobra.Command {
 		Short: "Wait until objects, or a turn, are in force on all proxies",
 		Long: "Asks every control plane whether each object's version is in force on all of its proxies, until all say yes, or " +
 			"until --timeout is over. A proxy counts once it has acknowledged everything up to the turn in which the version came into " +
-			"force; whether its new listeners and clusters have warmed is not known to a control plane.\n\nWith -f the versions are " +
-			"those in the files. Turns are counted by each control plane for itself.\n\n" +
+			"force, and none of its listeners and clusters warms any more; agents report that.\n\n" +
+			"With -f the versions are those in the files. Turns are counted by each control plane for itself.\n\n" +
 			"  kubectl apply -f reviews.yaml && pilotctl wait -f reviews.yaml\n" +
 			"  pilotctl wait virtualservice/shop/reviews --generation 7\n" +
 			"  pilotctl wait --turn 8412 --address 10.0.0.1:15014 --proxy web-1.shop\n\n" +
@@ -63,6 +65,9 @@ func wait(s Session) *cobra.Command {
 				return err
 			}
 			defer s.Close()
+			if len(args) > 0 && w.generation == 0 {
+				newest(cmd, s, questions)
+			}
 			return w.run(cmd, s, questions)
 		},
 	}
@@ -71,7 +76,8 @@ func wait(s Session) *cobra.Command {
 	f.StringSliceVarP(&w.files, "filename", "f", nil, "files or folders of objects; -: standard input")
 	f.BoolVarP(&w.recursive, "recursive", "R", false, "read folders in folders too")
 	f.Uint64Var(&w.turn, "turn", 0, "a turn of the control plane, as its log and pilotctl history name it")
-	f.Int64Var(&w.generation, "generation", 0, "of the object in Kubernetes, at least; 0: of the version that was read last")
+	f.Int64Var(&w.generation, "generation", 0, "of the object in Kubernetes, at least; 0: its present one if a cluster "+
+		"is known, else the version that was read last")
 	f.StringVar(&w.proxy, "proxy", "", "ask for this proxy alone")
 	f.DurationVar(&w.timeout, "timeout", 30*time.Second, "how long to wait; 0: answer at once")
 	return cmd
@@ -93,7 +99,7 @@ func (w *waiting) questions(cmd *cobra.Command, args []string) (out []asked, err
 	case w.generation > 0 && len(args) != 1:
 		return nil, errors.New("--generation is of one object: name it as KIND/NAME")
 	case w.turn > 0:
-		out = []asked{{"turn " + strconv.FormatUint(w.turn, 10), url.Values{"turn": {strconv.FormatUint(w.turn, 10)}}}}
+		out = []asked{{"turn " + strconv.FormatUint(w.turn, 10), url.Values{"turn": {strconv.FormatUint(w.turn, 10)}}, config.Key{}}}
 	case len(args) > 0:
 		out, err = w.named(args)
 	default:
@@ -143,7 +149,28 @@ func objectCalled(arg, namespace string) (k config.Key, err error) {
 }
 
 func question(k config.Key) asked {
-	return asked{title(k), url.Values{"kind": {string(k.Kind)}, "namespace": {k.Namespace}, "name": {k.Name}}}
+	return asked{title(k), url.Values{"kind": {string(k.Kind)}, "namespace": {k.Namespace}, "name": {k.Name}}, k}
+}
+
+// newest has the questions ask for the objects' present generations in the cluster, which control planes may not have read yet. If that
+// is not known, the version that they have read counts.
+func newest(cmd *cobra.Command, s Session, questions []asked) {
+	for _, q := range questions {
+		switch generation, err := s.Generation(cmd.Context(), q.key); {
+		case err != nil:
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: its generation is not known, so the version that was read last counts: %s\n", q.what,
+				printable.Text(err.Error(), printable.Long))
+		case generation > 0:
+			q.query.Set("generation", strconv.FormatInt(generation, 10))
+		}
+	}
+}
+
+// version asks for a version of an object by its content.
+func version(o *config.Object) asked {
+	q := question(o.Key)
+	q.query.Set("hash", strconv.FormatUint(o.CreatedAt(0).Hash, 16))
+	return q
 }
 
 // title names an object in messages.
@@ -169,9 +196,7 @@ func (w *waiting) inFiles(stdin io.Reader) (out []asked, err error) {
 		if o == nil {
 			continue // of another kind, which control planes do not read
 		}
-		q := question(o.Key)
-		q.query.Set("hash", strconv.FormatUint(o.CreatedAt(0).Hash, 16))
-		out = append(out, q)
+		out = append(out, version(o))
 	}
 	if len(out) == 0 {
 		return nil, errors.New("there are no objects of this mesh in what -f names")
@@ -184,26 +209,43 @@ var waitSteps = []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 10
 
 // run asks until all is in force, or time is over, and prints the last answers.
 func (w *waiting) run(cmd *cobra.Command, s Session, questions []asked) error {
-	ctx, stop := context.WithTimeout(cmd.Context(), max(w.timeout, time.Nanosecond))
-	defer stop()
-	planes, err := s.Planes(cmd.Context())
+	answers, err := w.await(cmd.Context(), s, questions, settled)
 	if err != nil {
 		return output.CannotSay(err)
+	}
+	all, text, err := w.verdict(questions, answers)
+	shown := show(cmd, s, all, func(to io.Writer) error {
+		_, err := io.WriteString(to, text)
+		return err
+	})
+	if err = cmp.Or(shown, err); err != nil {
+		return output.Fail(err)
+	}
+	return nil
+}
+
+// await asks until over reports true for the answers to each question, or until time is over. It returns the last answers.
+func (w *waiting) await(of context.Context, s Session, questions []asked, over func([]liveOn) bool) (map[string][]liveOn, error) {
+	ctx, stop := context.WithTimeout(of, max(w.timeout, time.Nanosecond))
+	defer stop()
+	planes, err := s.Planes(of)
+	if err != nil {
+		return nil, err
 	}
 	answers := map[string][]liveOn{}
 	for round := 0; ; round++ {
 		open := false
 		for _, q := range questions {
-			if settled(answers[q.what]) {
+			if over(answers[q.what]) {
 				continue
 			}
-			if answers[q.what], err = askAll(cmd.Context(), planes, q, w.proxy != ""); err != nil {
-				return output.CannotSay(err)
+			if answers[q.what], err = askAll(of, planes, q, w.proxy != ""); err != nil {
+				return nil, err
 			}
-			open = open || !settled(answers[q.what])
+			open = open || !over(answers[q.what])
 		}
 		if !open || w.timeout == 0 || pause(ctx, waitSteps[min(round, len(waitSteps)-1)]) {
-			return w.verdict(cmd, s, questions, answers)
+			return answers, nil
 		}
 	}
 }
@@ -211,7 +253,7 @@ func (w *waiting) run(cmd *cobra.Command, s Session, questions []asked) error {
 // settled reports whether waiting longer changes nothing: it is in force everywhere, or some proxies refuse it and all others have it.
 func settled(answers []liveOn) bool {
 	return len(answers) > 0 && !slices.ContainsFunc(answers, func(a liveOn) bool {
-		return a.State != page.LiveYes && a.State != page.LiveRefused
+		return !a.InEffect() && a.State != page.LiveRefused
 	})
 }
 
@@ -244,33 +286,27 @@ func askAll(ctx context.Context, planes []Plane, q asked, one bool) (out []liveO
 	return out, errors.Join(errs...)
 }
 
-// verdict prints the answers. An error says that something is not in force.
-func (w *waiting) verdict(cmd *cobra.Command, s Session, questions []asked, answers map[string][]liveOn) error {
-	all, missing := []liveOn{}, 0
-	var text sentences
+// verdict describes the answers, as values and in words. An error says that something is not in force.
+func (w *waiting) verdict(questions []asked, answers map[string][]liveOn) (all []liveOn, text string, err error) {
+	missing := 0
+	var b sentences
+	all = []liveOn{}
 	for _, q := range questions {
 		for _, a := range answers[q.what] {
-			if a.State != page.LiveYes {
+			if !a.InEffect() {
 				missing++
 			}
-			describe(&text, q.what, a, len(answers[q.what]) > 1)
+			describe(&b, q.what, a, len(answers[q.what]) > 1)
 		}
 		all = append(all, answers[q.what]...)
 	}
-	err := show(cmd, s, all, func(to io.Writer) error {
-		_, err := io.WriteString(to, text.String())
-		return err
-	})
-	if err == nil && missing > 0 {
+	switch {
+	case missing > 0 && w.timeout > 0:
+		err = fmt.Errorf("%w after %s", errNotInForce, w.timeout)
+	case missing > 0:
 		err = errNotInForce
-		if w.timeout > 0 {
-			err = fmt.Errorf("%w after %s", errNotInForce, w.timeout)
-		}
 	}
-	if err != nil {
-		return output.Fail(err)
-	}
-	return nil
+	return all, b.String(), err
 }
 
 var errNotInForce = errors.New("not everything is in force")
@@ -284,6 +320,12 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	switch a.State {
 	case page.LiveYes:
 		b.line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d)", what, on, a.Turn, output.Clock(a.At), a.Proxies)
+	case page.LiveAcknowledged:
+		b.line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d); warming unknown%s", what, on, a.Turn, output.Clock(a.At),
+			a.Proxies, of(a.Silent, a.Proxies))
+	case page.LiveWarming:
+		b.line("%s%s: in force since turn %d%s, acknowledged by every proxy (%d), and still warming in %d", what, on, a.Turn,
+			output.Clock(a.At), a.Proxies, a.Warming)
 	case page.LiveBehind, page.LiveRefused:
 		behind := len(a.Behind) + a.More
 		b.line("%s%s: in force since turn %d%s, and %d of %s not have it", what, on, a.Turn, output.Clock(a.At), behind,
@@ -291,7 +333,7 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	case page.LiveWaits:
 		b.line("%s%s: it waits%s", what, on, remaining(a.Until, time.Now()))
 	case page.LivePending:
-		b.line("%s%s: it has not come", what, on)
+		b.line("%s%s: it has not come yet", what, on)
 	case page.LiveInvalid:
 		b.line("%s%s: it has errors, and what they name is not in force", what, on)
 	default:
@@ -311,6 +353,14 @@ func describe(b *sentences, what string, a liveOn, several bool) {
 	if a.More > 0 {
 		b.line("  and %d more", a.More)
 	}
+}
+
+// of says of how many of all something holds; empty: of all.
+func of(some, all int) string {
+	if some == all {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", some)
 }
 
 // remaining says how long a wait at the door lasts at most.

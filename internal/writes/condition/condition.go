@@ -26,14 +26,15 @@ type Standing struct {
 	UID, Version string
 	Generation   int64
 	Observed     int64     // generation, of the whole status
-	Own          Condition // of the type asked for; zero: there is none
+	Own, Also    Condition // of the types asked for; zero: there is none
 
 	apiVersion, kind, namespace, name string
 	others                            []any // conditions, unchanged; nil: none
 }
 
-// Of reads an object; Own becomes its condition of the given type. Of does not keep the object.
-func Of(o *unstructured.Unstructured, own string) Standing {
+// Of reads an object; Own becomes its condition of the given type, and Also that of another one if it is not empty. Of does not keep the
+// object.
+func Of(o *unstructured.Unstructured, own, also string) Standing {
 	s := Standing{
 		apiVersion: o.GetAPIVersion(), kind: o.GetKind(), namespace: o.GetNamespace(), name: o.GetName(),
 		UID: string(o.GetUID()), Version: o.GetResourceVersion(), Generation: o.GetGeneration(),
@@ -43,15 +44,21 @@ func Of(o *unstructured.Unstructured, own string) Standing {
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		tree, _ := c.(map[string]any)
-		if tree["type"] != own {
+		typ, _ := tree["type"].(string)
+		if typ == "" || typ != own && typ != also {
 			s.others = append(s.others, maps.Clone(tree))
 			continue
 		}
 		text := func(name string) string { v, _ := tree[name].(string); return v }
-		s.Own = Condition{
-			Type: own, Status: text("status"), Reason: text("reason"), Message: text("message"),
+		is := Condition{
+			Type: typ, Status: text("status"), Reason: text("reason"), Message: text("message"),
 			LastProbeTime: text("lastProbeTime"), LastTransitionTime: text("lastTransitionTime"),
 			ObservedGeneration: number(tree["observedGeneration"]),
+		}
+		if typ == own {
+			s.Own = is
+		} else {
+			s.Also = is
 		}
 	}
 	return s
@@ -59,7 +66,8 @@ func Of(o *unstructured.Unstructured, own string) Standing {
 
 // Same reports whether everything that an own condition depends on is equal.
 func (s Standing) Same(o Standing) bool {
-	return s.apiVersion == o.apiVersion && s.UID == o.UID && s.Generation == o.Generation && s.Observed == o.Observed && s.Own == o.Own
+	return s.apiVersion == o.apiVersion && s.UID == o.UID && s.Generation == o.Generation && s.Observed == o.Observed && s.Own == o.Own &&
+		s.Also == o.Also
 }
 
 // Path returns the API server's path of the status.
@@ -67,10 +75,14 @@ func (s Standing) Path() string {
 	return "/apis/" + s.apiVersion + "/namespaces/" + s.namespace + "/" + plural(s.kind) + "/" + s.name + "/status"
 }
 
-// Patch returns the merge patch that sets the own condition to is and the status's generation to observed (0: none). It applies only to the
-// version that was seen.
-func (s Standing) Patch(is Condition, observed int64) ([]byte, error) {
-	status := map[string]any{"conditions": append(slices.Clone(s.others), any(is))}
+// Patch returns the merge patch that sets the own condition to is, the other one to also, and the status's generation to observed (0:
+// none). A zero condition is left out. The patch applies only to the version that was seen.
+func (s Standing) Patch(is, also Condition, observed int64) ([]byte, error) {
+	conditions := append(slices.Clone(s.others), any(is))
+	if also != (Condition{}) {
+		conditions = append(conditions, any(also))
+	}
+	status := map[string]any{"conditions": conditions}
 	if observed != 0 {
 		status["observedGeneration"] = observed
 	}

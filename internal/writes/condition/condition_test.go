@@ -34,11 +34,11 @@ func TestOddStatuses(t *testing.T) {
 		if err := o.UnmarshalJSON([]byte(`{"apiVersion":"a/v1","kind":"Thing","metadata":{"name":"n"},"status":` + text + `}`)); err != nil {
 			t.Fatal(err)
 		}
-		s := Of(o, "Own")
+		s := Of(o, "Own", "")
 		if s.Own != want {
 			t.Errorf("%s: %+v", text, s.Own)
 		}
-		if _, err := s.Patch(Condition{Type: "Own"}, 0); err != nil {
+		if _, err := s.Patch(Condition{Type: "Own"}, Condition{}, 0); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -75,7 +75,7 @@ func New(o Options) *Writer {
 
 // Stored returns the health in the condition of a WorkloadEntry; known: the condition is True or False.
 func Stored(o *unstructured.Unstructured) (well, known bool) {
-	switch condition.Of(o, healthy).Own.Status {
+	switch condition.Of(o, healthy, "").Own.Status {
 	case yes:
 		return true, true
 	case no:
@@ -112,7 +112,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 		delete(w.left, k)
 		return
 	}
-	now := condition.Of(o, healthy)
+	now := condition.Of(o, healthy, "")
 	if who := w.left[k]; who != "" && who != keeper(now.Own) {
 		delete(w.left, k)
 	}
@@ -142,7 +142,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	if !due {
 		return nil
 	}
-	body, err := stands.Patch(is, stands.Observed)
+	body, err := stands.Patch(is, condition.Condition{}, stands.Observed)
 	if err != nil {
 		return err
 	}

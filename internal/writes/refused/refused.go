@@ -1,36 +1,10 @@
 package refused
 
 import (
-	"context"
-	"strings"
-	"sync"
-	"time"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"fairway/internal/kubeclient"
 	"fairway/internal/mesh"
+	"fairway/internal/writes/peers"
 	"fairway/internal/writes/work"
-)
-
-// The Lease of one control plane: its name begins with prefix, the label marked is yes, and the annotation marked holds the refusals.
-const (
-	prefix = "istio-refused-"
-	marked = "fairway/refused"
-	yes    = "true"
-)
-
-// task is the name under which reports and metrics list this task.
-const task = "refused"
-
-// A Lease is renewed while there are refusals. One that has not been renewed for aliveFor no longer counts: its control plane is gone.
-const (
-	aliveEvery = 4 * time.Second
-	aliveFor   = 15 * time.Second
-	answerTime = 7 * time.Second // for one request
-	byeTime    = 2 * time.Second // for deleting the own Lease
 )
 
 // Options of a Writer.
@@ -44,147 +18,23 @@ type Options struct {
 	Report     *work.Report
 }
 
-// Writer keeps this control plane's Lease while Run runs, unless this one leads, and reads the others' while Listen runs.
-type Writer struct {
-	o    Options
-	name string        // of its own Lease
-	news chan struct{} // holds a token when the Lease may have to change
-
-	mu    sync.Mutex
-	text  string // the wanted text of the Lease; empty: no Lease
-	leads bool
-
-	lease *coordinationv1.Lease // the current one; nil: none; only Run uses it
-}
+// Writer keeps this control plane's Lease while Run runs, unless this one leads, and passes the others' refusals to OnRefusals while Listen
+// runs.
+type Writer struct{ *peers.Writer }
 
 // New returns a writer without refusals.
 func New(o Options) *Writer {
-	return &Writer{o: o, name: leaseOf(o.Identity), news: make(chan struct{}, 1)}
-}
-
-// leaseOf returns the name of a control plane's Lease.
-func leaseOf(identity string) string {
-	return prefix + strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(identity)), "-")
+	return &Writer{peers.New(peers.Options{
+		Leases: o.Leases, Namespace: o.Namespace, Identity: o.Identity,
+		Task: "refused", Prefix: "istio-refused-", Marked: "fairway/refused",
+		OnText: func(by, text string) error {
+			list, err := unpack(text)
+			o.OnRefusals(by, list)
+			return err
+		},
+		Report: o.Report,
+	})}
 }
 
 // Set sets what proxies that are connected here refuse. It does not block; any goroutine may call it.
-func (w *Writer) Set(list []mesh.Problem) {
-	text := pack(list)
-	w.mu.Lock()
-	w.text = text
-	w.mu.Unlock()
-	w.wake()
-}
-
-// lead sets whether this control plane writes statuses itself: its Lease is not needed then.
-func (w *Writer) lead(is bool) {
-	w.mu.Lock()
-	w.leads = is
-	w.mu.Unlock()
-	w.wake()
-}
-
-func (w *Writer) wake() {
-	select {
-	case w.news <- struct{}{}:
-	default:
-	}
-}
-
-// Run keeps the Lease up to date until ctx ends; then it deletes the Lease.
-func (w *Writer) Run(ctx context.Context) {
-	tick := time.NewTicker(aliveEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-w.news:
-		case <-tick.C:
-		case <-ctx.Done():
-			if w.lease != nil { // else the leader does it
-				bye, stop := context.WithTimeout(context.WithoutCancel(ctx), byeTime)
-				defer stop()
-				_ = w.remove(bye)
-			}
-			return
-		}
-		w.mu.Lock()
-		text := w.text
-		if w.leads {
-			text = ""
-		}
-		w.mu.Unlock()
-		if err := w.keep(ctx, text); err != nil {
-			w.o.Report.Failed(task, "Lease "+w.name, err)
-		} else {
-			w.o.Report.Settled(task, "Lease "+w.name)
-		}
-	}
-}
-
-// keep writes and renews the Lease with a text; without a text it deletes the Lease.
-func (w *Writer) keep(ctx context.Context, text string) error {
-	ctx, stop := context.WithTimeout(ctx, answerTime)
-	defer stop()
-	if text == "" {
-		if w.lease == nil {
-			return nil
-		}
-		return w.remove(ctx)
-	}
-	leases := w.o.Leases.Leases(w.o.Namespace)
-	lease := w.lease
-	if lease == nil {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
-	}
-	lease = lease.DeepCopy()
-	lease.Labels, lease.Annotations = map[string]string{marked: yes}, map[string]string{marked: text}
-	now, lasts := metav1.NowMicro(), int32(aliveFor/time.Second)
-	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &w.o.Identity, &now, &lasts
-	var err error
-	if w.lease == nil {
-		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
-	} else {
-		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	switch {
-	case err == nil:
-		if w.lease == nil || w.lease.Annotations[marked] != text {
-			w.o.Report.Wrote(task)
-		}
-		w.lease = lease
-		return nil
-	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err): // another client changed it
-		return w.look(ctx)
-	}
-	return err
-}
-
-// look reads the Lease again, and wakes Run to write it.
-func (w *Writer) look(ctx context.Context) error {
-	lease, err := w.o.Leases.Leases(w.o.Namespace).Get(ctx, w.name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		w.lease = nil
-	case err != nil:
-		return err
-	default:
-		w.lease = lease
-	}
-	w.wake()
-	return nil
-}
-
-// remove deletes the Lease.
-func (w *Writer) remove(ctx context.Context) error {
-	err := w.o.Leases.Leases(w.o.Namespace).Delete(ctx, w.name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	w.lease = nil
-	return nil
-}
+func (w *Writer) Set(list []mesh.Problem) { w.Writer.Set(pack(list)) }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -95,31 +94,4 @@ func TestOddLeases(t *testing.T) {
 func report(t *testing.T) *work.Report {
 	missing := func(string, []mesh.Problem) { t.Error("a right is missing") }
 	return work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), missing)
-}
-
-// If there are more control planes than are read, the rest are left out; the refusals of one are withdrawn when its Lease is deleted.
-func TestHeardControlPlanes(t *testing.T) {
-	told := map[string]int{}
-	tell := func(by string, list []mesh.Problem) {
-		if told[by] = len(list); len(list) == 0 {
-			delete(told, by)
-		}
-	}
-	l := &listening{own: "istio-refused-own", known: map[string]*peerState{}, o: Options{Report: report(t), OnRefusals: tell}}
-	text := pack([]mesh.Problem{problem("shop", "web", mesh.Error, "bad")})
-	now := map[string]lease{"istio-refused-own": {"1", text}, "other": {"1", text}, "istio-refused-": {"1", "nonsense"}}
-	for n := range mostLeases + 20 {
-		now[fmt.Sprintf("istio-refused-%03d", n)] = lease{"1", text}
-	}
-	at := time.Now()
-	l.look(t.Context(), now, at)
-	if _, own := told["istio-refused-own"]; own || told["istio-refused-000"] != 1 || len(told) != mostLeases-1 {
-		t.Errorf("told is %v", told)
-	}
-	delete(now, "istio-refused-000")
-	now["istio-refused-001"] = lease{"2", ""}
-	l.look(t.Context(), now, at.Add(aliveFor-time.Second))
-	if told["istio-refused-000"] != 0 || told["istio-refused-001"] != 0 || told["istio-refused-002"] != 1 {
-		t.Errorf("told is %v", told)
-	}
 }

@@ -31,6 +31,8 @@ type Wanted struct {
 	Version config.Stored       // that is in force; zero: none
 	InForce condition.Condition // if that is the newest version
 	Newest  condition.Condition // if it is not; zero: the newest version waits, and its result is not known yet
+	// Live says whether all proxies have the version in force; zero: that is not known yet.
+	Live condition.Condition
 }
 
 // Writer writes conditions while Run runs. At other times it keeps what Seen passes to it, so that a new leader knows what to write.
@@ -42,8 +44,11 @@ type Writer struct {
 	seen map[config.Key]condition.Standing
 }
 
-// reconciled is the type of our condition.
-const reconciled = "Reconciled"
+// The types of our conditions. A version that is not in force is not live, for the same reason.
+const (
+	reconciled = "Reconciled"
+	live       = "Live"
+)
 
 // settle is how long the queue waits before it writes a status: by then a new version has become a row, or was refused.
 const settle = 300 * time.Millisecond
@@ -75,7 +80,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 		w.forget(k)
 		return
 	}
-	now := condition.Of(o, reconciled)
+	now := condition.Of(o, reconciled, live)
 	w.mu.Lock()
 	before, known := w.seen[k]
 	w.seen[k] = now
@@ -132,19 +137,34 @@ func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 			return stands, nil, nil // it waits; its result is written later
 		}
 	}
-	body, err := patch(stands, is, time.Now())
+	all := wanted.Live
+	if is.Status == "False" {
+		all = condition.Condition{Type: live, Status: is.Status, Reason: is.Reason, Message: is.Message}
+	}
+	body, err := patch(stands, is, all, time.Now())
 	return stands, body, err
 }
 
-// patch returns the patch that sets the condition; nil: the status has it already.
-func patch(s condition.Standing, is condition.Condition, now time.Time) ([]byte, error) {
-	is.ObservedGeneration = s.Generation
-	is.LastTransitionTime = s.Own.LastTransitionTime
-	if is == s.Own && s.Observed == s.Generation {
+// patch returns the patch that sets the conditions; nil: the status has them already. A zero one stays as it is.
+func patch(s condition.Standing, is, all condition.Condition, now time.Time) ([]byte, error) {
+	is = dated(is, s.Own, s.Generation, now)
+	if all == (condition.Condition{}) {
+		all = s.Also
+	} else {
+		all = dated(all, s.Also, s.Generation, now)
+	}
+	if is == s.Own && all == s.Also && s.Observed == s.Generation {
 		return nil, nil
 	}
-	if is.Status != s.Own.Status || is.LastTransitionTime == "" {
+	return s.Patch(is, all, s.Generation)
+}
+
+// dated returns a condition of a generation, with the time of its last transition.
+func dated(is, before condition.Condition, generation int64, now time.Time) condition.Condition {
+	is.ObservedGeneration = generation
+	is.LastTransitionTime = before.LastTransitionTime
+	if is.Status != before.Status || is.LastTransitionTime == "" {
 		is.LastTransitionTime = now.UTC().Format(time.RFC3339)
 	}
-	return s.Patch(is, s.Generation)
+	return is
 }

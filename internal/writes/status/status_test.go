@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func TestPatch(t *testing.T) {
 		if err := o.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		return condition.Of(o, reconciled)
+		return condition.Of(o, reconciled, live)
 	}
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	good := condition.Condition{Type: reconciled, Status: "True", Reason: "InForce"}
@@ -48,7 +49,7 @@ func TestPatch(t *testing.T) {
 				`spec.b: bad`,
 				`"lastTransitionTime":"2030-01-02T03:04:05Z"`}},
 	} {
-		body, err := patch(object(c.status), c.wanted, now)
+		body, err := patch(object(c.status), c.wanted, condition.Condition{}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,16 +87,79 @@ func TestWhichCondition(t *testing.T) {
 		wanted Wanted
 		status string // empty: no patch
 	}{
-		{"in force", Wanted{config.Stored{UID: "u", Generation: 3}, force, newest}, "True"},
-		{"refused", Wanted{config.Stored{UID: "u", Generation: 2}, force, newest}, "False"},
-		{"refused at once", Wanted{config.Stored{}, force, newest}, "False"},
-		{"another object of the name", Wanted{config.Stored{UID: "x", Generation: 3}, force, newest}, "False"},
-		{"it waits", Wanted{config.Stored{UID: "u", Generation: 2}, force, condition.Condition{}}, ""},
+		{"in force", Wanted{config.Stored{UID: "u", Generation: 3}, force, newest, condition.Condition{}}, "True"},
+		{"refused", Wanted{config.Stored{UID: "u", Generation: 2}, force, newest, condition.Condition{}}, "False"},
+		{"refused at once", Wanted{config.Stored{}, force, newest, condition.Condition{}}, "False"},
+		{"another object of the name", Wanted{config.Stored{UID: "x", Generation: 3}, force, newest, condition.Condition{}}, "False"},
+		{"it waits", Wanted{config.Stored{UID: "u", Generation: 2}, force, condition.Condition{}, condition.Condition{}}, ""},
 	} {
 		wanted = c.wanted
 		_, body, err := w.change(key)
 		if err != nil || c.status == "" && body != nil || !strings.Contains(string(body), `"status":"`+c.status) && c.status != "" {
 			t.Errorf("%s: %s, %v", c.name, body, err)
+		}
+	}
+}
+
+// TestLive: the condition Live is written with Reconciled, once for a generation; one that is not known yet stays as it is.
+func TestLive(t *testing.T) {
+	key := config.Key{Kind: "VirtualService", Namespace: "shop", Name: "v"}
+	var wanted Wanted
+	w := New(Options{
+		Mine: func(map[string]string) bool { return true }, Wanted: func(config.Key) Wanted { return wanted },
+		Report: work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func(string, []mesh.Problem) {}),
+	})
+	force := condition.Condition{Type: reconciled, Status: "True", Reason: "InForce"}
+	all := condition.Condition{Type: live, Status: "True", Reason: "Acknowledged"}
+	bad := condition.Condition{Type: reconciled, Status: "False", Reason: "Bad", Message: "spec.b: bad"}
+	stored := func(generation int64) config.Stored { return config.Stored{UID: "u", Generation: generation} }
+	const both = `{"observedGeneration":3,"conditions":[` +
+		`{"type":"Reconciled","status":"True","reason":"InForce","lastTransitionTime":"2029-01-01T00:00:00Z","observedGeneration":3},` +
+		`{"type":"Live","status":"True","reason":"Acknowledged","lastTransitionTime":"2029-01-01T00:00:00Z","observedGeneration":3}]}`
+	for _, c := range []struct {
+		name, status string
+		generation   int
+		wanted       Wanted
+		want         string // the patch's condition, without times; empty: no patch
+	}{
+		{"live", `{}`, 3, Wanted{Version: stored(3), InForce: force, Live: all}, `Live True Acknowledged 3`},
+		{"on its way", `{}`, 3, Wanted{Version: stored(3), InForce: force}, ``},
+		{"it stands", both, 3, Wanted{Version: stored(3), InForce: force, Live: all}, `-`},
+		{"it stands, and nothing is known", both, 3, Wanted{Version: stored(3), InForce: force}, `-`},
+		{"the next one is on its way", both, 4, Wanted{Version: stored(4), InForce: force}, `Live True Acknowledged 3`},
+		{"the next one is live", both, 4, Wanted{Version: stored(4), InForce: force, Live: all}, `Live True Acknowledged 4`},
+		{"the next one is refused", both, 4, Wanted{Version: stored(3), InForce: force, Newest: bad, Live: all}, `Live False Bad 4`},
+		{"the next one waits", both, 4, Wanted{Version: stored(3), InForce: force, Live: all}, `-`},
+		{"it has errors", `{}`, 3, Wanted{Version: stored(3), InForce: bad, Live: all}, `Live False Bad 3`},
+	} {
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":"networking.istio.io/v1","kind":"VirtualService",`+
+			`"metadata":{"namespace":"shop","name":"v","uid":"u","generation":%d},"status":%s}`, c.generation, c.status)); err != nil {
+			t.Fatal(err)
+		}
+		w.Observe(o, false)
+		wanted = c.wanted
+		_, body, err := w.change(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var patch struct {
+			Status struct{ Conditions []condition.Condition }
+		}
+		got := "-"
+		if body != nil {
+			got = ""
+			if err := json.Unmarshal(body, &patch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, is := range patch.Status.Conditions {
+			if is.Type == live {
+				got = fmt.Sprint(is.Type, " ", is.Status, " ", is.Reason, " ", is.ObservedGeneration)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q in %s, want %q", c.name, got, body, c.want)
 		}
 	}
 }

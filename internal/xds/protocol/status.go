@@ -31,6 +31,14 @@ func (m *Machine) Status() map[string]TypeStatus {
 	return out
 }
 
+// Acked returns the nonce of the last response of a type that the client acknowledged; empty: none.
+func (m *Machine) Acked(typ string) string {
+	if s := m.subs[typ]; s != nil {
+		return s.acked.Nonce
+	}
+	return ""
+}
+
 // Refused lists the type URLs for which the client refuses a resource that it would otherwise get.
 func (m *Machine) Refused() (types []string) {
 	for _, s := range m.order {

@@ -187,7 +187,7 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 		rig.Eventually(t, func() error {
 			var o rule
 			err := w.get(t.Context(), rules+"bad", &o)
-			if err == nil && (len(o.Status.Conditions) != 1 || o.Status.ObservedGeneration != o.Metadata.Generation) {
+			if err == nil && (len(o.Status.Conditions) != 2 || o.Status.ObservedGeneration != o.Metadata.Generation) {
 				err = fmt.Errorf("there is %+v", o)
 			}
 			return err
@@ -222,7 +222,7 @@ spec:
 		turn := p.Discovery.LastTurn().Version
 		w.Patch(t, rules+"web/status", `{"status":{"conditions":[{"type":"PassthroughNeeded","status":"Unknown"}],"other":"7"}}`)
 		got := w.reconciled(t, rules+"web", "True", "")
-		if len(got.Status.Conditions) != 2 || got.Status.Conditions[0].Type != "PassthroughNeeded" {
+		if len(got.Status.Conditions) != 3 || got.Status.Conditions[0].Type != "PassthroughNeeded" {
 			t.Errorf("there is %+v", got.Status)
 		}
 		w.Patch(t, rules+"web/status", `{"status":{"conditions":[],"observedGeneration":1}}`)
@@ -366,7 +366,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: `+name+`
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}]
 `)
 	}
-	may("leads", `{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}`)
+	may("leads", `{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update, delete]}`)
 	missing(`refused: leases.coordination.k8s.io is forbidden`)
 	may("listens", `{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [list, watch]}`)
 	missing(`/status" in API group "networking.istio.io"`)

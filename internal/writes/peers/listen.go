@@ -1,4 +1,4 @@
-package refused
+package peers
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type listening struct {
 	known map[string]*peerState // by the name of the Lease
 }
 
-// Listen passes the refusals of other control planes' proxies to OnRefusals until ctx ends; then it withdraws all of them. Only the leader
+// Listen passes the texts of other control planes to OnText until ctx ends; then it withdraws all of them. Only the leader
 // runs it.
 func (w *Writer) Listen(ctx context.Context) {
 	w.lead(true)
@@ -45,13 +45,13 @@ func (w *Writer) Listen(ctx context.Context) {
 	leases := w.o.Leases.Leases(w.o.Namespace)
 	changed := make(chan struct{}, 1)
 	all := follow.New(follow.Options[lease]{
-		Task: task, Kind: "Leases", Object: &coordinationv1.Lease{}, Report: w.o.Report,
-		Select: metav1.ListOptions{LabelSelector: marked + "=" + yes},
+		Task: w.o.Task, Kind: "Leases", Object: &coordinationv1.Lease{}, Report: w.o.Report,
+		Select: metav1.ListOptions{LabelSelector: w.o.Marked + "=" + yes},
 		List:   func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return leases.List(ctx, by) },
 		Watch:  leases.Watch,
 		Keep: func(o runtime.Object) lease {
 			l := o.(*coordinationv1.Lease)
-			return lease{l.ResourceVersion, l.Annotations[marked]}
+			return lease{l.ResourceVersion, l.Annotations[w.o.Marked]}
 		},
 		Changed: func(_, _ string) {
 			select {
@@ -91,7 +91,7 @@ func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time
 	}
 	var names []string
 	for name := range now {
-		if name != l.own && strings.HasPrefix(name, prefix) {
+		if name != l.own && strings.HasPrefix(name, l.o.Prefix) {
 			names = append(names, name)
 		}
 	}
@@ -109,7 +109,7 @@ func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time
 			h.lease, h.since = of, at
 		}
 		if at.Sub(h.since) >= aliveFor {
-			l.o.OnRefusals(name, nil)
+			l.gone(name)
 			h.text, h.reported = "", true // until it is renewed
 			h.since = at                  // if it cannot be deleted, this is tried again
 			l.removeLease(ctx, name, h.version)
@@ -124,20 +124,18 @@ func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time
 
 // report passes on the refusals of a Lease. A Lease that cannot be read has none.
 func (l *listening) report(name, text string) {
-	list, err := unpack(text)
-	if err != nil {
-		l.o.Report.Failed(task, "of "+name, err)
+	if err := l.o.OnText(name, text); err != nil {
+		l.o.Report.Failed(l.o.Task, "of "+name, err)
 	} else {
-		l.o.Report.Settled(task, "of "+name)
+		l.o.Report.Settled(l.o.Task, "of "+name)
 	}
-	l.o.OnRefusals(name, list)
 }
 
 // forget withdraws the refusals of a control plane whose proxies refuse nothing any more, or that is gone.
 func (l *listening) forget(name string) {
 	delete(l.known, name)
-	l.o.Report.Settled(task, "of "+name)
-	l.o.OnRefusals(name, nil)
+	l.o.Report.Settled(l.o.Task, "of "+name)
+	l.gone(name)
 }
 
 // removeLease deletes the Lease of a control plane that is gone, unless it has been renewed since.
@@ -148,8 +146,15 @@ func (l *listening) removeLease(ctx context.Context, name, version string) {
 		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
 	})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or its control plane has renewed it
-		l.o.Report.Settled(task, "Lease "+name)
+		l.o.Report.Settled(l.o.Task, "Lease "+name)
 		return
 	}
-	l.o.Report.Failed(task, "Lease "+name, err)
+	l.o.Report.Failed(l.o.Task, "Lease "+name, err)
+}
+
+// gone withdraws the text of a control plane.
+func (l *listening) gone(name string) {
+	if err := l.o.OnText(name, ""); err != nil {
+		l.o.Report.Failed(l.o.Task, "of "+name, err) // no text can be read always
+	}
 }

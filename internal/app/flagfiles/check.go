@@ -1,4 +1,5 @@
-package app
+// Package flagfiles checks the files that flags name before a control plane starts with them.
+package flagfiles
 
 import (
 	"errors"
@@ -10,15 +11,15 @@ import (
 	"fairway/internal/mesh"
 )
 
-// checkFiles reads the files that a flag names by themselves, as the file source will. At the start there is no last good version
+// Check reads the files that a flag names by themselves, as the file source will. At the start there is no last good version
 // to keep, so a mistake in a file is an error of the flags. Later it is a problem, and the last good version stays in force. If a
 // file does not exist, the defaults apply until it does: it is a default path, or a file that was removed after the start.
-func checkFiles(opts Options, decoder *config.Decoder) error {
+func Check(meshConfig, networks string, decoder *config.Decoder) error {
 	var errs []error
 	for _, f := range []struct {
 		flag, path string
 		decode     func(config.Document) (*config.Object, []mesh.Problem)
-	}{{"--meshConfig", opts.MeshConfig, decoder.DecodeMeshConfig}, {"--networksConfig", opts.Networks, decoder.DecodeMeshNetworks}} {
+	}{{"--meshConfig", meshConfig, decoder.DecodeMeshConfig}, {"--networksConfig", networks, decoder.DecodeMeshNetworks}} {
 		if f.path == "" {
 			continue
 		}

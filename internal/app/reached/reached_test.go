@@ -1,0 +1,206 @@
+package reached
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/internal/config"
+	"fairway/internal/xds"
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/protocol"
+)
+
+// streams are proxies that lack what a test says.
+type streams struct {
+	mu    sync.Mutex
+	lags  []protocol.Lag
+	looks int
+}
+
+// Lags has refusals of a turn only for that turn and earlier ones, as streams do.
+func (s *streams) Lags(turn uint64, _ func(library.ProxyID) bool) xds.Lags {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	lags := slices.DeleteFunc(slices.Clone(s.lags), func(l protocol.Lag) bool { return l.State == protocol.Refused && l.Since < turn })
+	return xds.Lags{Behind: []xds.ProxyLag{{Proxy: "web-1", Lags: lags}}}
+}
+
+func (s *streams) Refusing() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]int{}
+	for _, l := range s.lags {
+		if l.State == protocol.Refused {
+			out["cds"]++
+		}
+	}
+	return out
+}
+
+func (s *streams) LastTurn() uint64      { return 9 }
+func (s *streams) Published(uint64) bool { return true }
+
+func (s *streams) lack(lags ...protocol.Lag) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lags = lags
+}
+
+func key(name string) config.Key {
+	return config.Key{Kind: config.VirtualService, Namespace: "shop", Name: name}
+}
+
+// world is a tracker that runs with the clock of a synctest bubble.
+type world struct {
+	*Tracker
+	*streams
+	mu      sync.Mutex
+	changed []string
+	texts   []string
+}
+
+func start(t *testing.T) *world {
+	w := &world{streams: &streams{}}
+	w.Tracker = New(func(k config.Key) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.changed = append(w.changed, k.Name)
+	}, func(text string) { w.texts = append(w.texts, text) })
+	ctx, stop := context.WithCancel(t.Context())
+	synced := make(chan struct{})
+	close(synced)
+	done := make(chan struct{})
+	go func() { defer close(done); w.Run(ctx, synced, w.streams, w.streams) }()
+	t.Cleanup(func() { stop(); <-done })
+	return w
+}
+
+func (w *world) after(t *testing.T, d time.Duration, name string, want Outcome) {
+	t.Helper()
+	time.Sleep(d) // of the bubble
+	synctest.Wait()
+	if got := w.Outcome(key(name), 1); got != want {
+		t.Errorf("%s is %d, want %d", name, got, want)
+	}
+}
+
+// TestOutcomes: an object is live once every proxy has its turn; until then nothing is said, and after a while that it is late.
+func TestOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.InForce(key("first"), 1, 3)
+		w.after(t, 2*time.Second, "first", Unknown) // proxies may come back
+		w.after(t, 14*time.Second, "first", Live)
+		w.lack(protocol.Lag{State: protocol.NotAcked, Since: 5}, protocol.Lag{State: protocol.NotSent, Since: 0})
+		w.InForce(key("early"), 1, 4)
+		w.InForce(key("web"), 1, 5)
+		w.InForce(key("later"), 1, 6)
+		w.after(t, 6*time.Second, "early", Live)
+		w.after(t, 0, "web", Unknown)
+		w.after(t, 0, "later", Unknown)
+		w.after(t, 10*time.Second, "web", Late)
+		w.lack(protocol.Lag{State: protocol.Refused, Since: 5})
+		w.after(t, 6*time.Second, "web", Refused)
+		w.after(t, 0, "later", Live)
+		w.lack()
+		w.after(t, 6*time.Second, "web", Live)
+		if got := w.Outcome(key("unheard of"), 1); got != Live {
+			t.Errorf("an object that nobody waits for is %d", got)
+		}
+		for _, name := range []string{"first", "early", "web", "later"} {
+			if !slices.Contains(w.changed, name) {
+				t.Errorf("the status of %s is not looked at: %v", name, w.changed)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		before := w.looks
+		time.Sleep(time.Hour)
+		if w.looks != before {
+			t.Errorf("streams are looked at %d times while nothing is pending", w.looks-before)
+		}
+		w.InForce(key("web"), 2, 8)
+		w.Gone(key("web"))
+		w.after(t, time.Second, "web", Live)
+	})
+}
+
+// TestPeers: the leader waits for every control plane that has read the object, and for those that have not mentioned it yet.
+func TestPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.InForce(key("old"), 1, 2)
+		time.Sleep(20 * time.Second)
+		peer := func(text string) {
+			t.Helper()
+			if err := w.Peer("istiod-2", text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		says := func(generation int, o Outcome) string {
+			return fmt.Sprintf(`{"objects":[{"object":"VirtualService/shop/web","generation":%d,"outcome":%d}]}`, generation, o)
+		}
+		peer(`{"objects":[]}`)
+		w.after(t, 0, "old", Live)
+		w.InForce(key("web"), 1, 5)
+		w.after(t, time.Second, "web", Unknown) // it is live here, and not mentioned there
+		peer(says(1, Unknown))
+		w.after(t, 10*time.Second, "web", Unknown)
+		peer(says(1, Late))
+		w.after(t, 0, "web", Late)
+		peer(says(1, Live))
+		w.after(t, 0, "web", Live)
+		if got := w.Outcome(key("web"), 2); got != Unknown {
+			t.Errorf("a generation that the other one has not read is %d", got)
+		}
+		peer("")
+		w.after(t, 0, "web", Live)
+		w.InForce(key("quiet"), 1, 6)
+		peer(`{"objects":[]}`)
+		w.after(t, time.Second, "quiet", Unknown)
+		w.after(t, 12*time.Second, "quiet", Live) // it had the object from its start
+		peer(`{"objects":[],"more":true}`)
+		w.after(t, 0, "quiet", Unknown)
+		for _, bad := range []string{
+			"x", `{"objects":[{"object":"a/b"}]}`, `{"objects":[{"object":"a/b/c","outcome":9}]}`, strings.Repeat(" ", mostText+1),
+			`{"objects":[` + strings.Repeat(`{"object":"a/b/c"},`, 2*mostMentioned) + `{"object":"a/b/c"}]}`,
+		} {
+			if err := w.Peer("istiod-2", bad); err == nil {
+				t.Errorf("%.50s is taken", bad)
+			}
+		}
+	})
+}
+
+// TestTextIsShared: what one control plane shares another one reads.
+func TestTextIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.InForce(key("old"), 1, 2)
+		time.Sleep(20 * time.Second)
+		w.lack(protocol.Lag{State: protocol.NotAcked, Since: 6})
+		w.InForce(key("web"), 7, 5)
+		w.InForce(key("late"), 8, 6)
+		for i := range mostMentioned + 5 {
+			w.InForce(key(fmt.Sprint("more-", i)), 1, 7)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		p, err := parse(w.texts[len(w.texts)-1])
+		if err != nil || !p.more || len(p.mentions) > 2*mostMentioned {
+			t.Fatalf("%+v %v", p, err)
+		}
+		if of, is := p.of(key("web"), 7); !is || of != Live {
+			t.Errorf("web: %v %v", of, is)
+		}
+		if of, is := p.of(key("late"), 8); !is || of != Unknown {
+			t.Errorf("late: %v %v", of, is)
+		}
+	})
+}
