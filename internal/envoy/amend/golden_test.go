@@ -159,9 +159,10 @@ func TestHooks(t *testing.T) {
 	outbound := proto.CloneOf(inbound)
 	outbound.Name = "outbound|80||a.test"
 	listener := func(name string) *listenerv3.Listener {
-		return &listenerv3.Listener{Name: name, Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-			PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 15006},
-		}}}}
+		return &listenerv3.Listener{Name: name,
+			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+				PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 15006},
+			}}}}
 	}
 	ports := func(name string) []Hook {
 		out, all := PortHooks(listener(name))
