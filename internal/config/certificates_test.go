@@ -26,7 +26,7 @@ func meshOf(t *testing.T, text string) *meshconfig.MeshConfig {
 	return out
 }
 
-// TestCertificates: each good entry of MeshConfig.certificates is kept, whatever stands before it.
+// TestCertificates: each good entry of MeshConfig.certificates is kept, also behind bad ones.
 func TestCertificates(t *testing.T) {
 	many := func(n int, of string) string { return strings.TrimSuffix(strings.Repeat(of+",", n), ",") }
 	numbered := func(n int) string {
@@ -88,7 +88,7 @@ func TestSignerRoots(t *testing.T) {
 	}
 }
 
-// TestBudget: every bound can be set, by itself; what is set wrongly has its default.
+// TestBudget: every bound can be set by itself. A wrong value leaves the default.
 func TestBudget(t *testing.T) {
 	usual := config.BudgetOf(nil)
 	if usual != (config.Budget{ObjectResources: 20_000, ObjectMiB: 64, NamespaceResources: 200_000, NamespaceMiB: 256,
@@ -120,7 +120,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestEntryVisibility: the first policy whose rules all match counts, else the default.
+// TestEntryVisibility: the first policy counts that matches with all its rules, else the default.
 func TestEntryVisibility(t *testing.T) {
 	const rules = `{serviceEntryVisibility: {defaultVisibility: NAMESPACE, policies: [
 		{visibility: NONE, matchingRules: [{namespaceSelector: {matchLabels: {a: b}}}, {namespaceSelector: {matchLabels: {c: d}}}]},

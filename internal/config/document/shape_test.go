@@ -132,7 +132,7 @@ func TestPlainOrLibrary(t *testing.T) {
 	}
 }
 
-// TestYAML: what a document means, and what is wrong with it.
+// TestYAML: the tree of a document, or the mistake in it.
 func TestYAML(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -216,8 +216,9 @@ func TestValue(t *testing.T) {
 	for at, want := range map[string]any{
 		"spec.http[1].a": 2, "spec.http[1].b[0]": 3, "spec.http[1].b[1]": 4, "spec.http[2].a": nil, "spec.http[-1].a": nil,
 		"spec.http[x]": nil,
-		"spec.http[1":  nil, "spec.http]": nil, "spec.http.a": nil, "spec.labels.a.b/c": "x", "spec.labels.d[0]": "z", "spec.names[e.f].g": 5,
-		"spec.names[e.f": nil, "spec.names[x].g": nil, "spec.none": nil, "spec.none.a": nil, "spec.http[1].a.b": nil,
+		"spec.http[1":  nil, "spec.http]": nil, "spec.http.a": nil, "spec.labels.a.b/c": "x", "spec.labels.d[0]": "z",
+		"spec.names[e.f].g": 5,
+		"spec.names[e.f":    nil, "spec.names[x].g": nil, "spec.none": nil, "spec.none.a": nil, "spec.http[1].a.b": nil,
 		"other": nil, "spec.ht": nil,
 	} {
 		if got := Value(tree, at); !reflect.DeepEqual(got, want) {

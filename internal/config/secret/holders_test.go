@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHolders: who may have a Secret is what its annotations say; one that cannot be read gives it to nobody.
+// TestHolders: the annotations of a Secret name its holders. A bad annotation refuses the Secret.
 func TestHolders(t *testing.T) {
 	names := func(n int) string {
 		var out []string

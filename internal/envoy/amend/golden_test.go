@@ -20,8 +20,8 @@ import (
 	"fairway/internal/golden"
 )
 
-// TestGolden applies, in each testdata/*.txtar, every patch of patches.yaml to a message of its own: base.yaml, whose kind and context the
-// comment's last line names. want has what each changes of it, and says about resources by their names alone (hooks).
+// TestGolden applies each patch of patches.yaml to a copy of base.yaml, in each testdata/*.txtar. The comment's last line names the kind of
+// the message and the context. want has the hook of each patch and the changes that it makes.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
 		kind, context := a.Words()[0], Context(networking.EnvoyFilter_PatchContext_value[a.Words()[1]])
@@ -142,7 +142,7 @@ func text(t *testing.T, m proto.Message) []byte {
 	return out
 }
 
-// TestHooks: a resource is found by its name, its port and its service, before it is decoded; and by what is inside it, afterwards.
+// TestHooks: a resource is found by its name, its port and its service, before it is decoded, and by its content afterwards.
 func TestHooks(t *testing.T) {
 	said := func(hooks []Hook) string {
 		var out []string

@@ -151,7 +151,8 @@ func TestIdentified(t *testing.T) {
 		{Params{}, map[string]any{"FAIRWAY_IDENTITY": "none"}},
 		{Params{SecretsSocket: "/s"}, map[string]any{}},
 		{Params{SecretsSocket: "/s", ExtensionsSocket: "/e"}, map[string]any{"FAIRWAY_EXTENSIONS": "agent"}},
-		{Params{SecretsSocket: "/s", Node: Node{Metadata: map[string]any{"FAIRWAY_EXTENSIONS": "agent", "a": "b"}}}, map[string]any{"a": "b"}},
+		{Params{SecretsSocket: "/s", Node: Node{Metadata: map[string]any{"FAIRWAY_EXTENSIONS": "agent", "a": "b"}}},
+			map[string]any{"a": "b"}},
 	} {
 		if got := c.p.identified().Metadata; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.p, got, c.want)

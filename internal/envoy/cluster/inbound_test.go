@@ -148,7 +148,8 @@ func TestPolicies(t *testing.T) {
 			}},
 			OutlierDetection: &networking.OutlierDetection{Interval: durationpb.New(4)},
 			Tls:              &networking.ClientTLSSettings{Sni: "a"}, ProxyProtocol: &networking.TrafficPolicy_ProxyProtocol{Version: 1},
-			RetryBudget: &networking.TrafficPolicy_RetryBudget{MinRetryConcurrency: 5}, Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetPort: 6},
+			RetryBudget: &networking.TrafficPolicy_RetryBudget{MinRetryConcurrency: 5},
+			Tunnel:      &networking.TrafficPolicy_TunnelSettings{TargetPort: 6},
 		}
 	}
 	of := func(p *networking.TrafficPolicy) cluster.Policy {
@@ -159,9 +160,12 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("the policy is %+v", all)
 	}
 	for name, change := range map[string]func(p *networking.TrafficPolicy){
-		"balancer": func(p *networking.TrafficPolicy) { p.LoadBalancer = nil }, "pool": func(p *networking.TrafficPolicy) { p.ConnectionPool.Tcp = nil },
-		"outliers": func(p *networking.TrafficPolicy) { p.OutlierDetection.Interval = nil }, "TLS": func(p *networking.TrafficPolicy) { p.Tls.Sni = "b" },
-		"header": func(p *networking.TrafficPolicy) { p.ProxyProtocol = nil }, "budget": func(p *networking.TrafficPolicy) { p.RetryBudget = nil },
+		"balancer": func(p *networking.TrafficPolicy) { p.LoadBalancer = nil },
+		"pool":     func(p *networking.TrafficPolicy) { p.ConnectionPool.Tcp = nil },
+		"outliers": func(p *networking.TrafficPolicy) { p.OutlierDetection.Interval = nil },
+		"TLS":      func(p *networking.TrafficPolicy) { p.Tls.Sni = "b" },
+		"header":   func(p *networking.TrafficPolicy) { p.ProxyProtocol = nil },
+		"budget":   func(p *networking.TrafficPolicy) { p.RetryBudget = nil },
 	} {
 		p := full()
 		if change(p); all.Equal(of(p)) || of(p).Equal(all) {
@@ -169,7 +173,8 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 	rule := &networking.DestinationRule{TrafficPolicy: full(), Subsets: []*networking.Subset{
-		{Name: "v1"}, {Name: "v2", TrafficPolicy: &networking.TrafficPolicy{Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetPort: 7}}},
+		{Name: "v1"},
+		{Name: "v2", TrafficPolicy: &networking.TrafficPolicy{Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetPort: 7}}},
 	}}
 	for subset, want := range map[string]uint32{"": 6, "v1": 6, "v2": 7, "v3": 6} {
 		if got := cluster.Tunnel(rule, subset).GetTargetPort(); got != want {

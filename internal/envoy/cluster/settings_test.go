@@ -91,12 +91,16 @@ func outbounds() []outbound {
 		{"by name with TLS and its own name", named(&networking.ClientTLSSettings{Mode: simple, Sni: "s.test"})},
 		{"by name with TLS that checks nothing", named(&networking.ClientTLSSettings{Mode: simple, InsecureSkipVerify: skip})},
 		{"by name with an identity", named(&networking.ClientTLSSettings{Mode: own})},
-		{"by name to a target port", func(o *cluster.Outbound) { named(&networking.ClientTLSSettings{Mode: simple})(o); o.Port.Target = 9 }},
+		{"by name to a target port", func(o *cluster.Outbound) {
+			named(&networking.ClientTLSSettings{Mode: simple})(o)
+			o.Port.Target = 9
+		}},
 		{"zones of the mesh", lb(nil, nil, zones)},
 		{"zones of the mesh are off", lb(nil, nil, off)},
 		{"zones of the rule",
 			lb(&networking.LoadBalancerSettings{ZoneAwareLbSetting: &networking.ZoneAwareLoadBalancerSetting{Enabled: skip}}, nil, off)},
-		{"localities of the rule go before zones of the mesh", lb(&networking.LoadBalancerSettings{LocalityLbSetting: shares}, nil, zones)},
+		{"localities of the rule go before zones of the mesh",
+			lb(&networking.LoadBalancerSettings{LocalityLbSetting: shares}, nil, zones)},
 		{"localities of the mesh", lb(nil, shares, nil)},
 		{"localities of the mesh are off in the rule",
 			lb(&networking.LoadBalancerSettings{LocalityLbSetting: &networking.LocalityLoadBalancerSetting{

@@ -27,7 +27,8 @@ func TestText(t *testing.T) {
 		// clusters of the agent
 		"xds-grpc": agent, "sds-grpc": agent, "prometheus_stats": agent, `httpCall("xds-grpc", {})`: agent, "not-xds-grpc": none,
 		"xds-grpc2":             none,
-		`call("a", "sds-grpc")`: agent, "é xds-grpc": agent, "éxds-grpc": none, "\u0080xds-grpc": none, "axds-grpc": none, "zxds-grpc": none,
+		`call("a", "sds-grpc")`: agent, "é xds-grpc": agent, "éxds-grpc": none, "\u0080xds-grpc": none, "axds-grpc": none,
+		"zxds-grpc": none,
 		"Axds-grpc": none, "Zxds-grpc": none, "0xds-grpc": none, "9xds-grpc": none, "_xds-grpc": none, "{xds-grpc}": agent,
 		"`xds-grpc`": agent,
 		"[xds-grpc]": agent, "@xds-grpc": none, ":xds-grpc": none, "~xds-grpc": none, "+xds-grpc": none, ";xds-grpc": agent,
@@ -37,11 +38,14 @@ func TestText(t *testing.T) {
 		// processes
 		"/proc/1/environ": process, "proc/1": process, "/proc": process, "proc": none, "a /proc/1 b": process,
 		"/dev/fd/3": process, "/dev/null": none,
-		"/dev": none, "/device/fd": none, "../../proc/self": process, "/a/../proc/self": process, "/a/proc/1": none, "file:/proc/1": process,
+		"/dev": none, "/device/fd": none, "../../proc/self": process, "/a/../proc/self": process, "/a/proc/1": none,
+		"file:/proc/1": process,
 		"unix:/proc/1": process, "http:/proc/1": none, "/proc/1\n": process, "/processes/1": none, "/fd/dev": none,
 		// folders of the agent
-		"/etc/istio/proxy/envoy.json": process, "/etc/istio/proxy": process, "etc/istio/proxy": process, "/root/etc/istio/proxy/x": process,
-		"/etc/istio/pod": none, "/etc/istio": none, "istio/proxy": none, "/var/agent/x": process, "/var/agent": process, "/var/agents": none,
+		"/etc/istio/proxy/envoy.json": process, "/etc/istio/proxy": process, "etc/istio/proxy": process,
+		"/root/etc/istio/proxy/x": process,
+		"/etc/istio/pod":          none, "/etc/istio": none, "istio/proxy": none, "/var/agent/x": process, "/var/agent": process,
+		"/var/agents":    none,
 		"/srv/var/agent": none, "var/agent/x": process, "a/var/agent": process, "/var": none,
 		// keys and tokens
 		"/var/run/secrets/tokens/istio-token": key, "/run/secrets/tokens/other": key, "/run/secrets/a/token": key,
@@ -69,7 +73,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestFolder: the agent's folder may be relative, as it is where an agent runs; then only what is written can be compared.
+// TestFolder: the agent's folder may be relative, as it is where an agent runs; then only the written paths can be compared.
 func TestFolder(t *testing.T) {
 	for _, c := range []struct {
 		folder, text string
@@ -104,7 +108,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestMessage: every field of a message is inspected, and what is packed in it; keys may be named where Envoy uses them for TLS.
+// TestMessage: every field of a message is inspected, and packed messages too. Keys may be named where Envoy uses them for TLS.
 func TestMessage(t *testing.T) {
 	const bad = "/proc/1/environ"
 	data := func(text string) *corev3.DataSource {
@@ -170,7 +174,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestValue: what is not decoded yet is inspected alike.
+// TestValue: JSON of an unknown message is inspected in the same way.
 func TestValue(t *testing.T) {
 	for text, want := range map[string]Finding{
 		`a`:                                                   {},

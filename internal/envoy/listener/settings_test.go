@@ -40,7 +40,9 @@ func telemetry() *listener.Telemetry {
 		Loggers: []listener.Logger{
 			{Name: name, Config: envoy.Any(config), Requests: true}, {Name: name + "2", Config: envoy.Any(config), Connections: true},
 			{Name: name + "3", Config: envoy.Any(config), Requests: true, Connections: true, Filter: &accesslogv3.AccessLogFilter{
-				FilterSpecifier: &accesslogv3.AccessLogFilter_NotHealthCheckFilter{NotHealthCheckFilter: &accesslogv3.NotHealthCheckFilter{}},
+				FilterSpecifier: &accesslogv3.AccessLogFilter_NotHealthCheckFilter{
+					NotHealthCheckFilter: &accesslogv3.NotHealthCheckFilter{},
+				},
 			}},
 		},
 		Tracing: &hcmv3.HttpConnectionManager_Tracing{Verbose: true},
@@ -62,8 +64,9 @@ func settingsCases() []listener.Listener {
 	}
 	return []listener.Listener{
 		{
-			Name: "settings", Address: "0.0.0.0", Also: []string{"::"}, Port: 8080, Direction: listener.Outbound, AccessLog: quiet.ForNoRoute(),
-			Unbound: true, HandOver: true, FreeBind: true, Transparent: true, KeepOnFailedHealth: true,
+			Name: "settings", Address: "0.0.0.0", Also: []string{"::"}, Port: 8080, Direction: listener.Outbound,
+			AccessLog: quiet.ForNoRoute(),
+			Unbound:   true, HandOver: true, FreeBind: true, Transparent: true, KeepOnFailedHealth: true,
 			Filters: listener.ListenerFilters{
 				ProxyProtocol: true, OriginalDst: true, OriginalSource: true, Destination: true,
 				TLS: listener.Inspect{On: true, Ports: []uint32{80, 81}}, HTTP: listener.Inspect{On: true, Except: []uint32{90}},

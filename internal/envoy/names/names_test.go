@@ -9,7 +9,7 @@ import (
 	"fairway/internal/envoy/names"
 )
 
-// TestTables: what is encoded is decoded, in order of hosts; a table without names is not the same as none.
+// TestTables: an encoded table is decoded, in order of hosts.
 func TestTables(t *testing.T) {
 	full := names.Entry{Host: "a.shop.svc.cluster.local", IPs: []string{"10.0.0.1",
 		"fd00::1"}, Registry: "Kubernetes", Short: "a", Namespace: "shop"}

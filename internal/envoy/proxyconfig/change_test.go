@@ -105,7 +105,8 @@ func change(t *testing.T, kind string, body []byte, s mesh.OwnSettings) (m proto
 // TestClusters: most settings leave all clusters as they are.
 func TestClusters(t *testing.T) {
 	for s, want := range map[mesh.OwnSettings]bool{
-		{}: false, {NoAttempts: true}: false, {ForwardedHost: true}: false, {Connections: "httpIdleTimeout=1"}: false, {KeepCase: true}: true,
+		{}: false, {NoAttempts: true}: false, {ForwardedHost: true}: false, {Connections: "httpIdleTimeout=1"}: false,
+		{KeepCase: true}: true,
 		{Connections: "httpIdleTimeout=1+clusterPerConnectionBufferLimitBytes=2"}: true,
 	} {
 		if got := proxyconfig.Clusters(s); got != want {
@@ -130,9 +131,10 @@ func TestUnreadable(t *testing.T) {
 		t.Error("an unreadable listener is changed")
 	}
 	c := &clusterv3.Cluster{}
+	const options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{
 
-		"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": unreadable("type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"),
+		options: unreadable("type.googleapis.com/" + options),
 	}
 	if _, err := proxyconfig.Cluster(c, mesh.OwnSettings{KeepCase: true}); err == nil {
 		t.Error("an unreadable cluster is changed")

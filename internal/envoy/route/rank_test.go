@@ -18,7 +18,9 @@ func TestRank(t *testing.T) {
 		{Name: "longer exact", Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: "/ab"}}},
 		{Name: "exact", Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: "/a"}}},
 		{Name: "regex", Match: &routev3.RouteMatch{PathSpecifier: regex}},
-		{Name: "elements", Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: "/abcd"}}},
+		{Name: "elements", Match: &routev3.RouteMatch{
+			PathSpecifier: &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: "/abcd"},
+		}},
 		{Name: "prefix", Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/abc"}}},
 		{Name: "two headers", Match: &routev3.RouteMatch{
 			PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/a"}, Headers: []*routev3.HeaderMatcher{header, header},

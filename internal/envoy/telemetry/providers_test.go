@@ -26,20 +26,24 @@ extensionProviders:
 - {name: tcp1, envoyTcpAls: {service: als.test, port: 9000, logName: mine, filterStateObjectsToLog: [f]}}
 - {name: tcp2, envoyTcpAls: {service: als.test, port: 9000}}
 - {name: tcp3, envoyTcpAls: {service: nowhere.test, port: 9411}}
-- {name: otel1, envoyOtelAls: {service: als.test, port: 9000, logName: mine, logFormat: {text: "%PROTOCOL%", labels: {b: "%PROTOCOL%", a: {d: y, c: x}}}}}
+- {name: otel1, envoyOtelAls: {service: als.test, port: 9000, logName: mine,
+	logFormat: {text: "%PROTOCOL%", labels: {b: "%PROTOCOL%", a: {d: y, c: x}}}}}
 - {name: otel2, envoyOtelAls: {service: als.test, port: 9000}}
 - {name: otel3, envoyOtelAls: {service: nowhere.test, port: 9411}}
-- {name: zipkin1, zipkin: {service: zipkin.test, port: 9411, enable64bitTraceId: true, path: /spans, maxTagLength: 7, timeout: 3s, headers: [{name: k, value: v}]}}
+- {name: zipkin1, zipkin: {service: zipkin.test, port: 9411, enable64bitTraceId: true, path: /spans, maxTagLength: 7, timeout: 3s,
+	headers: [{name: k, value: v}]}}
 - {name: zipkin2, zipkin: {service: zipkin.test, port: 9411}}
 - {name: datadog1, datadog: {service: datadog.test, port: 8126, maxTagLength: 7}}
 - {name: sky1, skywalking: {service: sky.test, port: 11800, accessToken: t}}
 - {name: sky2, skywalking: {service: nowhere.test, port: 9411}}
 - name: spans1
-  opentelemetry: {service: otel.test, port: 4317, maxTagLength: 7, http: {path: /v1/traces, timeout: 3s, headers: [{name: k, value: v}, {name: e, envName: E}]},
+  opentelemetry: {service: otel.test, port: 4317, maxTagLength: 7,
+	http: {path: /v1/traces, timeout: 3s, headers: [{name: k, value: v}, {name: e, envName: E}]},
     resourceDetectors: {environment: {}, dynatrace: {}}}
 - {name: spans2, opentelemetry: {service: otel.test, port: 4317, grpc: {timeout: 3s, initialMetadata: [{name: k, value: v}]}}}
 - name: sampled1
-  opentelemetry: {service: otel.test, port: 4317, dynatraceSampler: {tenant: a, clusterId: 1, rootSpansPerMinute: 5, httpService: {service: otel.test, port: 80,
+  opentelemetry: {service: otel.test, port: 4317,
+	dynatraceSampler: {tenant: a, clusterId: 1, rootSpansPerMinute: 5, httpService: {service: otel.test, port: 80,
     http: {path: /ask, timeout: 3s, headers: [{name: k, value: v}]}}}}
 - {name: sampled2, opentelemetry: {service: otel.test, port: 4317, http: {path: /v1/traces}, dynatraceSampler: {tenant: a, clusterId: 1}}}
 `

@@ -65,12 +65,14 @@ func TestSettings(t *testing.T) {
 		`{mode: MUTUAL, credentialNames: [one, two], serverCertificate: /c}`: {
 			credentials: []string{"one", "two"}, authority: "one",
 			server: tls.Server{
-				Require: true, Secrets: []string{"kubernetes://one", "kubernetes://two"}, Trust: tls.Trust{Secret: "kubernetes://one-cacert"},
+				Require: true, Secrets: []string{"kubernetes://one", "kubernetes://two"},
+				Trust: tls.Trust{Secret: "kubernetes://one-cacert"},
 			},
 		},
 		`{mode: OPTIONAL_MUTUAL, credentialName: one, caCertCredentialName: roots, caCertificates: /ca, insecureSkipVerify: true}`: {
 			credentials: []string{"one"}, authority: "roots",
-			server: tls.Server{Secrets: []string{"kubernetes://one"}, Trust: tls.Trust{Secret: "kubernetes://roots-cacert", Unverified: true}},
+			server: tls.Server{Secrets: []string{"kubernetes://one"},
+				Trust: tls.Trust{Secret: "kubernetes://roots-cacert", Unverified: true}},
 		},
 		`{mode: SIMPLE, credentialName: one, caCertCredentialName: roots}`: {
 			credentials: []string{"one"}, server: tls.Server{Secrets: []string{"kubernetes://one"}},

@@ -103,14 +103,16 @@ func TestBounds(t *testing.T) {
 	}
 	for value, want := range map[string]bool{
 		"%REQ(" + strings.Repeat("a", maxArgument) + ")%": true, "%REQ(" + strings.Repeat("a", maxArgument+1) + ")%": false,
-		"%REQ( ~)%": true, "%REQ(\x1f)%": false, "%REQ(\x7f)%": false, "%REQ(%)%": false, "%START_TIME(()%": false, "%START_TIME(%)%": true,
+		"%REQ( ~)%": true, "%REQ(\x1f)%": false, "%REQ(\x7f)%": false, "%REQ(%)%": false, "%START_TIME(()%": false,
+		"%START_TIME(%)%": true,
 	} {
 		if got := Valid(value); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}
 	for value, want := range map[string]string{
-		"": "", "%ENVIRONMENT(A)%": "ENVIRONMENT", "a%%ENVIRONMENT": "ENVIRONMENT", "%REQ(%ENVIRONMENT(A)%)%": "ENVIRONMENT", "%PROTOCOL%": "",
+		"": "", "%ENVIRONMENT(A)%": "ENVIRONMENT", "a%%ENVIRONMENT": "ENVIRONMENT", "%REQ(%ENVIRONMENT(A)%)%": "ENVIRONMENT",
+		"%PROTOCOL%":  "",
 		"ENVIRONMENT": "", "%": "", "%PROTOCOL% %CEL(x)%": "CEL",
 	} {
 		if got := Withheld(value); got != want {
