@@ -189,6 +189,9 @@ func TestHooks(t *testing.T) {
 		{"routes of plain HTTP at a gateway", RoutesHooks("http.8080"), "= name=http.8080 port=8080"},
 		{"inbound routes", RoutesHooks("inbound|7070||"), "= name=inbound|7070|| port=7070"},
 		{"routes of a host", RoutesHooks("a.test:90"), "= name=a.test:90 port=90"},
+		{"routes of a host of many labels", RoutesHooks("a.b.c.d.e:90"), "= name=a.b.c.d.e:90 port=90"},
+		{"routes that are called like a gateway's", RoutesHooks("https.443.web:90"), "= name=https.443.web:90 port=90"},
+		{"routes that are called like a port's", RoutesHooks("http.a.b:90"), "= name=http.a.b:90 port=90"},
 		{"a virtual host", HostHooks("80", "80/a.test:80"), "= name=80 port=80 host=a.test:80"},
 		{"domains", DomainHooks(&routev3.VirtualHost{Domains: []string{"a", "b"}}), "domain=a domain=b"},
 	} {
