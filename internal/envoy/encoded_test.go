@@ -97,7 +97,8 @@ func TestEncodedString(t *testing.T) {
 		TransportSocket: socket(got)}).Err == nil {
 		t.Error("a packed name that is not UTF-8 is encoded")
 	}
-	if envoy.Sealed(nil, nil).Body != nil || envoy.Sealed([]byte("x"), why).Body != nil || envoy.Sealed([]byte("x"), why).Err != why {
+	bad := envoy.Sealed([]byte("x"), why)
+	if envoy.Sealed(nil, nil).Body != nil || bad.Body != nil || !errors.Is(bad.Err, why) {
 		t.Error("nothing, or an error, has a body")
 	}
 }

@@ -66,7 +66,7 @@ func TestFill(t *testing.T) {
 		{&networking.HTTPRoute{}, map[string]any{"name": int64(5)}, nil, "is not a string"},
 		{&networking.HTTPRoute{}, map[string]any{"match": "x"}, nil, "is not a list"},
 		{&networking.HTTPRoute{}, map[string]any{"redirect": "x"}, nil, "is not a set of fields"},
-		{&networking.HTTPRoute{}, map[string]any{"nmae": "x"}, nil, "unknown field"},
+		{&networking.HTTPRoute{}, map[string]any{"titel": "x"}, nil, "unknown field"},
 		{&networking.HTTPMatchRequest{}, map[string]any{"ignoreUriCase": "x"}, nil, "is not true or false"},
 		{&networking.HTTPMatchRequest{}, map[string]any{"sourceLabels": "x"}, nil, "is not a set of fields"},
 		{&networking.HTTPMatchRequest{}, map[string]any{"sourceLabels": map[string]any{"a": "b", "c": int64(1)}}, nil, "is not a string"},
