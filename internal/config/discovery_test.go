@@ -66,3 +66,40 @@ func TestBadDiscovery(t *testing.T) {
 		}
 	}
 }
+
+// TestEqualDiscovery: two are equal if they include the same namespaces.
+func TestEqualDiscovery(t *testing.T) {
+	d, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(text, root string) *config.Discovery {
+		o, problems := d.DecodeMeshConfig(config.Document{File: "mesh.yaml", Line: 1, Text: []byte(text)})
+		if o == nil {
+			t.Fatal(problems)
+		}
+		return config.DiscoveryOf(o, root)
+	}
+	const prod, dev = "discoverySelectors: [{matchLabels: {env: prod}}]", "discoverySelectors: [{matchLabels: {env: dev}}]"
+	for _, c := range []struct {
+		name string
+		a, b *config.Discovery
+		want bool
+	}{
+		{"both all", nil, of("{}", "r"), true},
+		{"all, of other roots", of("{}", "q"), of("{}", "r"), true},
+		{"one all", nil, of(prod, "r"), false},
+		{"the same", of(prod, "r"), of(prod, "r"), true},
+		{"other roots", of(prod, "q"), of(prod, "r"), false},
+		{"other labels", of(prod, "r"), of(dev, "r"), false},
+		{"no mesh configuration", config.DiscoveryOf(nil, "r"), of("{}", "r"), true},
+	} {
+		if c.a.Equal(c.b) != c.want || c.b.Equal(c.a) != c.want {
+			t.Errorf("%s: equal %v and %v", c.name, c.a.Equal(c.b), c.b.Equal(c.a))
+		}
+	}
+	full := of("discoverySelectors: ["+strings.TrimSuffix(strings.Repeat("{matchLabels: {a: b}},", 100), ",")+"]", "r")
+	if full.All() || !full.Sees("x", map[string]string{"a": "b"}) {
+		t.Error("as many selectors as there may be are not taken")
+	}
+}

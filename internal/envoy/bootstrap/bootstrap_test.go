@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -137,6 +138,24 @@ func TestHostPort(t *testing.T) {
 	for want, a := range map[string]HostPort{"[::1]:80": {"::1", 80}, "pilot:15010": {"pilot", 15010}, "10.0.0.1:1": {"10.0.0.1", 1}} {
 		if a.String() != want {
 			t.Errorf("%#v = %q, want %q", a, a.String(), want)
+		}
+	}
+}
+
+// TestIdentified: the control plane is told whether a proxy has an identity and an agent that fetches modules, whatever the node says.
+func TestIdentified(t *testing.T) {
+	for _, c := range []struct {
+		p    Params
+		want map[string]any
+	}{
+		{Params{}, map[string]any{"FAIRWAY_IDENTITY": "none"}},
+		{Params{SecretsSocket: "/s"}, map[string]any{}},
+		{Params{SecretsSocket: "/s", ExtensionsSocket: "/e"}, map[string]any{"FAIRWAY_EXTENSIONS": "agent"}},
+		{Params{SecretsSocket: "/s", Node: Node{Metadata: map[string]any{"FAIRWAY_EXTENSIONS": "agent", "a": "b"}}},
+			map[string]any{"a": "b"}},
+	} {
+		if got := c.p.identified().Metadata; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v: %v, want %v", c.p, got, c.want)
 		}
 	}
 }

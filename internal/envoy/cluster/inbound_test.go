@@ -137,3 +137,51 @@ func BenchmarkCluster(b *testing.B) {
 		})
 	}
 }
+
+// TestPolicies: each block of a rule makes another policy, a later block replaces an earlier one, and the mesh's are below.
+func TestPolicies(t *testing.T) {
+	full := func() *networking.TrafficPolicy {
+		return &networking.TrafficPolicy{
+			LoadBalancer: &networking.LoadBalancerSettings{WarmupDurationSecs: durationpb.New(1)}, //nolint:staticcheck // any content
+			ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{
+				IdleTimeout: durationpb.New(2), MaxConnectionDuration: durationpb.New(3),
+			}},
+			OutlierDetection: &networking.OutlierDetection{Interval: durationpb.New(4)},
+			Tls:              &networking.ClientTLSSettings{Sni: "a"}, ProxyProtocol: &networking.TrafficPolicy_ProxyProtocol{Version: 1},
+			RetryBudget: &networking.TrafficPolicy_RetryBudget{MinRetryConcurrency: 5},
+			Tunnel:      &networking.TrafficPolicy_TunnelSettings{TargetPort: 6},
+		}
+	}
+	of := func(p *networking.TrafficPolicy) cluster.Policy {
+		return cluster.Resolve(&networking.DestinationRule{TrafficPolicy: p}, "", 80)
+	}
+	all := of(full())
+	if !all.Equal(of(full())) || all.TCPIdleTimeout().AsDuration() != 2 || all.MaxConnectionDuration().AsDuration() != 3 {
+		t.Errorf("the policy is %+v", all)
+	}
+	for name, change := range map[string]func(p *networking.TrafficPolicy){
+		"balancer": func(p *networking.TrafficPolicy) { p.LoadBalancer = nil },
+		"pool":     func(p *networking.TrafficPolicy) { p.ConnectionPool.Tcp = nil },
+		"outliers": func(p *networking.TrafficPolicy) { p.OutlierDetection.Interval = nil },
+		"TLS":      func(p *networking.TrafficPolicy) { p.Tls.Sni = "b" },
+		"header":   func(p *networking.TrafficPolicy) { p.ProxyProtocol = nil },
+		"budget":   func(p *networking.TrafficPolicy) { p.RetryBudget = nil },
+	} {
+		p := full()
+		if change(p); all.Equal(of(p)) || of(p).Equal(all) {
+			t.Errorf("the %s makes no difference", name)
+		}
+	}
+	rule := &networking.DestinationRule{TrafficPolicy: full(), Subsets: []*networking.Subset{
+		{Name: "v1"},
+		{Name: "v2", TrafficPolicy: &networking.TrafficPolicy{Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetPort: 7}}},
+	}}
+	for subset, want := range map[string]uint32{"": 6, "v1": 6, "v2": 7, "v3": 6} {
+		if got := cluster.Tunnel(rule, subset).GetTargetPort(); got != want {
+			t.Errorf("subset %q has a tunnel to %d, want %d", subset, got, want)
+		}
+	}
+	if cluster.Tunnel(nil, "v1") != nil {
+		t.Error("there is a tunnel without a rule")
+	}
+}

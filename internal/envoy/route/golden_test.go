@@ -35,6 +35,7 @@ type viewerFile struct {
 	Labels             map[string]string
 	Port               uint32
 	Every              bool
+	Dubbo              bool // the port speaks Dubbo
 }
 
 func render(t *testing.T, a *golden.Archive) []byte {
@@ -56,7 +57,11 @@ func render(t *testing.T, a *golden.Archive) []byte {
 		Viewer{Namespace: v.Namespace, Labels: mesh.MakeLabels(v.Labels), Gateways: []string{v.Gateway}, Port: v.Port, Every: v.Every})
 	var problems []string
 	b.Note = func(p mesh.Problem) { problems = append(problems, p.String()) }
-	put(out, "http", routesYAML(t, b.HTTP(rule)))
+	if v.Dubbo {
+		put(out, "dubbo", dubboYAML(t, b.Dubbo(rule)))
+	} else {
+		put(out, "http", routesYAML(t, b.HTTP(rule)))
+	}
 	put(out, "tcp", chainsYAML(b.TCP(rule)))
 	put(out, "tls", chainsYAML(b.TLS(rule)))
 	slices.Sort(problems)
@@ -124,6 +129,30 @@ func routesYAML(t *testing.T, routes []*routev3.Route) (out []any) {
 			}
 		}
 		out = append(out, toAny(t, r))
+	}
+	return out
+}
+
+func dubboYAML(t *testing.T, routes []DubboRoute) (out []any) {
+	for _, r := range routes {
+		m := map[string]any{}
+		if r.Interface != "" {
+			m["interface"] = r.Interface
+		}
+		if r.Method != nil {
+			m["method"] = toAny(t, r.Method)
+		}
+		var headers []any
+		for _, h := range r.Headers {
+			headers = append(headers, toAny(t, h))
+		}
+		put(m, "headers", headers)
+		var to []string
+		for _, w := range r.Clusters {
+			to = append(to, fmt.Sprintf("%s %d", w.Cluster, w.Weight))
+		}
+		m["to"] = to
+		out = append(out, m)
 	}
 	return out
 }

@@ -294,3 +294,11 @@ func BenchmarkVirtualHost(b *testing.B) {
 		}
 	})
 }
+
+// TestEncodeRefused: routes that Envoy would refuse have no form for clients without VHDS either.
+func TestEncodeRefused(t *testing.T) {
+	c := Outbound("80", &routev3.VirtualHost{Name: "no domains"})
+	if got := Encode(c, true); got.Err == nil || got.WithoutVHDS != nil {
+		t.Errorf("%v, %v", got.Err, got.WithoutVHDS)
+	}
+}

@@ -91,3 +91,32 @@ func FuzzValid(f *testing.F) {
 		}
 	})
 }
+
+// TestBounds: the first and the last character of each class, and lengths at their bounds.
+func TestBounds(t *testing.T) {
+	for name, want := range map[string]int{
+		"": 0, "AZ09_": 5, "A@": 1, "A[": 1, "A/": 1, "A:": 1, "A`": 1, "a": 0, "Z": 1, "AZ(": 2, "_": 1, "0": 1, "9": 1,
+	} {
+		if got := commandName(name); got != want {
+			t.Errorf("%q: %d, want %d", name, got, want)
+		}
+	}
+	for value, want := range map[string]bool{
+		"%REQ(" + strings.Repeat("a", maxArgument) + ")%": true, "%REQ(" + strings.Repeat("a", maxArgument+1) + ")%": false,
+		"%REQ( ~)%": true, "%REQ(\x1f)%": false, "%REQ(\x7f)%": false, "%REQ(%)%": false, "%START_TIME(()%": false,
+		"%START_TIME(%)%": true,
+	} {
+		if got := Valid(value); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+	for value, want := range map[string]string{
+		"": "", "%ENVIRONMENT(A)%": "ENVIRONMENT", "a%%ENVIRONMENT": "ENVIRONMENT", "%REQ(%ENVIRONMENT(A)%)%": "ENVIRONMENT",
+		"%PROTOCOL%":  "",
+		"ENVIRONMENT": "", "%": "", "%PROTOCOL% %CEL(x)%": "CEL",
+	} {
+		if got := Withheld(value); got != want {
+			t.Errorf("%q withholds %q, want %q", value, got, want)
+		}
+	}
+}
