@@ -12,8 +12,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestApplyNamesTheTurn: apply names the turn if a flag names a control plane that reads the store, and --wait waits as wait -f does.
-func TestApplyNamesTheTurn(t *testing.T) {
+// TestKeepNamesTheTurn: apply names the turn if a flag names a control plane that reads the store, and --wait waits as wait -f does.
+func TestKeepNamesTheTurn(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	t.Setenv("FAIRWAY_STORE", s.URL())
 	text, err := json.Marshal(map[string]any{"registries": []any{map[string]any{"etcd": map[string]any{"urls": []string{s.URL()}}}}})
