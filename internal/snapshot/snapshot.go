@@ -126,7 +126,7 @@ func Merge(all ...*Snapshot) *Snapshot {
 	return &out
 }
 
-// merged adds the rows of more whose keys are new.
+// merged adds the rows of more with new keys.
 func merged[K comparable, V any](rows, more []Row[K, V]) []Row[K, V] {
 	has := make(map[K]bool, len(rows))
 	for _, r := range rows {

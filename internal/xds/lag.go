@@ -21,14 +21,14 @@ type ProxyLag struct {
 	Unplaced bool
 }
 
-// Lags are the streams whose clients lack something.
+// Lags are the streams of clients that lack something.
 type Lags struct {
 	Behind []ProxyLag // by age: those that lack changes, or do not use yet what they have
 	Asked  int        // streams that were looked at
 	Silent int        // those that lack nothing, and whose agents do not report what warms
 }
 
-// Lags returns the streams whose clients lack something of the changes up to a turn. ask selects the streams' proxies; nil: all. It looks
+// Lags returns the streams of clients that lack something of the changes up to a turn. ask selects the streams' proxies; nil: all. It looks
 // at every stream, and at all that each has not acknowledged; it changes nothing.
 func (s *Server) Lags(turn uint64, ask func(library.ProxyID) bool) (out Lags) {
 	all := s.all()

@@ -47,7 +47,7 @@ func TestPlanThenApply(t *testing.T) {
 	}
 }
 
-// plannable keeps what a plan is about. Proxies speak the incremental protocol, whose resources are those of the tables.
+// plannable keeps what a plan is about. Proxies speak the incremental protocol: its resources are those of the tables.
 func plannable(s script) script {
 	for _, st := range s {
 		for i := range st {

@@ -215,7 +215,7 @@ func (w world) servers(t *testing.T) []attempt {
 	}
 }
 
-// tokens are requests whose tokens are not valid.
+// tokens are requests with tokens that are not valid.
 func (w world) tokens(t *testing.T) []attempt {
 	of := func(name, token, reason string) attempt {
 		return attempt{name: name, send: ask(live.Request{To: w.Addr("guarded", 8080), Host: name + ".test", Header: map[string]string{

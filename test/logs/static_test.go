@@ -223,7 +223,7 @@ func filter(name, message, config string) string {
 	return fmt.Sprintf("- {name: %s, typed_config: {\"@type\": %s%s.v3.%s, %s}}", name, httpFilter, name, message, config)
 }
 
-// formats are specials whose lines have other formats.
+// formats are specials with lines of other formats.
 func formats() []special {
 	nowhere := "{route: {cluster: missing}}"
 	return []special{
@@ -239,7 +239,7 @@ func formats() []special {
 	}
 }
 
-// timeouts are specials whose requests last too long.
+// timeouts are specials with requests that last too long.
 func timeouts() []special {
 	post := "POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 5\r\n\r\n"
 	return []special{
@@ -262,7 +262,7 @@ func timeouts() []special {
 	}
 }
 
-// refused are specials whose requests are refused.
+// refused are specials with requests that are refused.
 func refused() []special {
 	all := "{default_value: {numerator: 100, denominator: HUNDRED}}"
 	passwords := filter("basic_auth", "BasicAuth", `users: {inline_string: "user:{SHA}tESsBmE/yNY3lb6a0L6vVQEZNqw="}`)

@@ -166,7 +166,7 @@ func (l *Log) Run(ctx context.Context) error {
 	return nil
 }
 
-// unwritten is a turn whose line is to be made.
+// unwritten is a turn without its line.
 type unwritten struct {
 	at      int // in the lines
 	of      *turn

@@ -83,8 +83,8 @@ func (v *version) outcome() Outcome {
 	return Unknown
 }
 
-// New returns a tracker that knows no object. changed is called for objects whose outcome may be another one, share with the text for the
-// leader each time it changes.
+// New returns a tracker that knows no object. changed is called for objects with an outcome that may be another one, share with the text
+// for the leader each time it changes.
 func New(changed func(config.Key), share func(text string)) *Tracker {
 	return &Tracker{
 		changed: changed, share: share, now: time.Now, woken: make(chan struct{}, 1),

@@ -198,12 +198,12 @@ func writeAll(b *strings.Builder, title string, all []plan.Sentence) {
 	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	for _, s := range all {
-		fmt.Fprintf(b, "  %s%s\n", printable.Text(s.Text, printable.Long), whom(s.Proxies, s.Some))
+		fmt.Fprintf(b, "  %s%s\n", printable.Text(s.Text, printable.Long), aboutProxies(s.Proxies, s.Some))
 	}
 }
 
-// whom names the proxies that something is about.
-func whom(n int, some []string) string {
+// aboutProxies names the proxies that something is about.
+func aboutProxies(n int, some []string) string {
 	if n == 0 {
 		return ""
 	}
@@ -243,7 +243,7 @@ func (p *flags) writeResources(b *strings.Builder, all []plan.Resource) {
 			fmt.Fprintf(b, "  and %d more: --diff shows all\n", len(all)-i)
 			break
 		}
-		fmt.Fprintf(b, "  %s %s %s%s\n", r.Change, r.Type, printable.Text(r.Name, printable.Long), whom(r.Proxies, r.Some))
+		fmt.Fprintf(b, "  %s %s %s%s\n", r.Change, r.Type, printable.Text(r.Name, printable.Long), aboutProxies(r.Proxies, r.Some))
 		for j, f := range r.Fields {
 			if j == mostFields && !p.diff {
 				fmt.Fprintf(b, "    and %s more: --diff shows all\n", output.Plural(len(r.Fields)-j, "field"))

@@ -131,7 +131,7 @@ func TestDubboNeeds(t *testing.T) {
 	}
 }
 
-// TestReplaceTelemetry: a listener whose telemetry is replaced is the one that is built with the other telemetry.
+// TestReplaceTelemetry: a listener after the replacement of its telemetry is the one that is built with the other telemetry.
 func TestReplaceTelemetry(t *testing.T) {
 	with := func(l listener.Listener, sends, serves listener.AccessLog) *listenerv3.Listener {
 		a := sends

@@ -86,7 +86,7 @@ func (x *explainer) caller() string {
 	return out
 }
 
-// token looks for the RequestAuthentications whose rules the token has to meet.
+// token looks for the RequestAuthentications with rules for the token.
 func (x *explainer) token(c accesslog.Cause) {
 	_, reason := accesslog.Brackets(x.e.Details)
 	reason = strings.ReplaceAll(reason, "_", " ")
