@@ -42,7 +42,7 @@ func TestPlanThenApply(t *testing.T) {
 		}, nil
 	})
 	t.Logf("%d edits were planned", planned)
-	if planned < 100 && *scriptFile == "" {
+	if planned < 50 && *scriptFile == "" {
 		t.Errorf("only %d edits were planned", planned)
 	}
 }
