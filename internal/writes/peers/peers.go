@@ -49,7 +49,8 @@ type Writer struct {
 	text  string // the wanted text of the Lease; empty: no Lease
 	leads bool
 
-	lease *coordinationv1.Lease // the current one; nil: none; only Run uses it
+	lease  *coordinationv1.Lease // the current one; nil: none; only Run uses it
+	looked bool                  // the Lease was read again, and has not been written since
 }
 
 // New returns a writer without a text.
@@ -150,9 +151,12 @@ func (w *Writer) keep(ctx context.Context, text string) error {
 		if w.lease == nil || w.lease.Annotations[w.o.Marked] != text {
 			w.o.Report.Wrote(w.o.Task)
 		}
-		w.lease = lease
+		w.lease, w.looked = lease, false
 		return nil
+	case w.looked: // it is not another client: the namespace may be missing; the next tick tries again
+		w.looked = false
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err): // another client changed it
+		w.looked = true
 		return w.look(ctx)
 	}
 	return err
