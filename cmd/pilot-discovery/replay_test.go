@@ -135,7 +135,7 @@ func held(c *plane.Client) map[string]map[string][]byte {
 		}
 		out[typ] = map[string][]byte{}
 		for name, body := range resources {
-			out[typ][name] = []byte(body)
+			out[typ][name] = body
 		}
 	}
 	return out

@@ -222,7 +222,7 @@ func holdings(clients map[string]*client) map[string]map[string]map[string][]byt
 		for typ, resources := range c.InUse() {
 			out[name][typ] = map[string][]byte{}
 			for resource, body := range resources {
-				out[name][typ][resource] = []byte(body)
+				out[name][typ][resource] = body
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package recent
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -19,7 +18,7 @@ func TestLastLines(t *testing.T) {
 	log.Debug("not kept")
 	log.Error("both", "long", strings.Repeat("x", 2*mostLine))
 	lines := strings.SplitAfter(l.Text(), "\n")
-	if first, want := lines[0], fmt.Sprint("a=b g.n=4"); !strings.Contains(first, want) {
+	if first, want := lines[0], "a=b g.n=4"; !strings.Contains(first, want) {
 		t.Errorf("the first line is %q, want one with %q", first, want)
 	}
 	if last := lines[len(lines)-1]; len(lines) != mostLines || !strings.Contains(last, "msg=both") || len(last) != mostLine {

@@ -2,16 +2,13 @@ package refused
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
-	"fairway/internal/writes/work"
 )
 
 func problem(namespace, name string, severity mesh.Severity, message string) mesh.Problem {
@@ -91,7 +88,3 @@ func TestOddLeases(t *testing.T) {
 	}
 }
 
-func report(t *testing.T) *work.Report {
-	missing := func(string, []mesh.Problem) { t.Error("a right is missing") }
-	return work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), missing)
-}
