@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 )
@@ -87,4 +86,3 @@ func TestOddLeases(t *testing.T) {
 		t.Errorf("of 500 there are %d, %v", len(got), err)
 	}
 }
-
