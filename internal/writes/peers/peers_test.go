@@ -71,7 +71,9 @@ func TestMissingNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := New(Options{Leases: clients, Namespace: "none", Identity: "one", Task: "test", Prefix: "istio-test-", Marked: "m", Report: report(t)})
+	w := New(Options{
+		Leases: clients, Namespace: "none", Identity: "one", Task: "test", Prefix: "istio-test-", Marked: "m", Report: report(t),
+	})
 	for n := 0; n == 0 || len(w.news) > 0; n++ {
 		if len(w.news) > 0 {
 			<-w.news
