@@ -217,11 +217,20 @@ func followers(s setup, in incoming, out outgoing) []loop.Follower {
 		{Name: "history", Follow: out.history.Begin},
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
 		{Name: "history of what was published", Follow: out.history.End},
-		{Name: "wanted Secrets", Of: table.Follow(g.WantedSecrets), Follow: func(loop.Turn) { wanted.Secrets(g.WantedSecrets, in.own) }},
+		{
+			Name: "wanted Secrets", Asks: true, Of: table.Follow(g.WantedSecrets),
+			Follow: func(loop.Turn) { wanted.Secrets(g.WantedSecrets, in.own) },
+		},
 		{Name: "discovery selectors", Follow: func(loop.Turn) { in.selected.Follow() }},
 		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g.In.Mesh) }},
-		{Name: "wanted keys", Of: table.Follow(g.WantedKeys), Follow: func(loop.Turn) { wanted.Keys(g.WantedKeys, in.keys) }},
-		{Name: "wanted names", Of: table.Follow(g.Networks.Names), Follow: func(loop.Turn) { wanted.Names(g.Networks.Names, in.names) }},
+		{
+			Name: "wanted keys", Asks: true, Of: table.Follow(g.WantedKeys),
+			Follow: func(loop.Turn) { wanted.Keys(g.WantedKeys, in.keys) },
+		},
+		{
+			Name: "wanted names", Asks: true, Of: table.Follow(g.Networks.Names),
+			Follow: func(loop.Turn) { wanted.Names(g.Networks.Names, in.names) },
+		},
 		{Name: "policies in force", Follow: func(loop.Turn) { g.Remember() }},
 	}, in.cluster.Followers(), []loop.Follower{
 		{Name: "shared machines", Follow: func(loop.Turn) { in.shared.Follow() }},

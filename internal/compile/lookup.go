@@ -12,14 +12,35 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Lookup returns the row of a key, in whichever table of its type has it.
-func Lookup(tx *table.Tx, tables []*Published, k mesh.ResourceKey) (*envoy.Encoded, bool) {
-	for _, t := range tables {
-		if e, has := table.Lookup(tx, t, k); has {
-			return e, true
+// Lookup returns the row of a resource, in whichever table of its type has it.
+func (o Outputs) Lookup(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (*envoy.Encoded, bool) {
+	t, ok := o.holder(tx, typ, k)
+	if !ok {
+		return nil, false
+	}
+	return table.Lookup(tx, t, k)
+}
+
+// Seen returns the row that a proxy sees under a name, on the highest of its shelves that has one; nil: none.
+func (o Outputs) Seen(tx *table.Tx, proxy mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
+	t, k := o.seenIn(tx, proxy, typ, name)
+	if t == nil {
+		return nil
+	}
+	e, _ := table.Lookup(tx, t, k)
+	return e
+}
+
+// seenIn returns the table and the key of that row; nil: there is none.
+func (o Outputs) seenIn(tx *table.Tx, proxy mesh.ProxyID, typ xdstype.Type, name string) (*Published, mesh.ResourceKey) {
+	attachment, _ := table.Lookup(tx, o.Attachments, proxy)
+	for _, shelf := range slices.Backward(attachment[typ]) {
+		k := mesh.ResourceKey{Shelf: shelf, Name: name}
+		if t, ok := o.holder(tx, typ, k); ok {
+			return t, k
 		}
 	}
-	return nil, false
+	return nil, mesh.ResourceKey{}
 }
 
 // holder returns the table that holds a resource.
@@ -33,11 +54,10 @@ func (o Outputs) holder(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (*Pu
 }
 
 func (o Outputs) version(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (uint64, bool) {
-	t, ok := o.holder(tx, typ, k)
+	e, ok := o.Lookup(tx, typ, k)
 	if !ok {
 		return 0, false
 	}
-	e, _ := table.Lookup(tx, t, k)
 	return e.Version, true
 }
 

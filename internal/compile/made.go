@@ -12,14 +12,11 @@ import (
 // MadeFrom returns the objects that users wrote and a proxy's resource was made from, with their places; none: the proxy sees no such
 // resource, or no object shapes it. It walks the recorded reads of the resource's row.
 func (g *Graph) MadeFrom(tx *table.Tx, proxy mesh.ProxyID, typ xdstype.Type, name string) []mesh.ObjectRef {
-	attachment, _ := table.Lookup(tx, g.Out.Attachments, proxy)
-	for _, shelf := range slices.Backward(attachment[typ]) {
-		k := mesh.ResourceKey{Shelf: shelf, Name: name}
-		if t, ok := g.Out.holder(tx, typ, k); ok {
-			return g.writtenFor(tx, t, k)
-		}
+	t, k := g.Out.seenIn(tx, proxy, typ, name)
+	if t == nil {
+		return nil
 	}
-	return nil
+	return g.writtenFor(tx, t, k)
 }
 
 // writtenFor returns the objects that users wrote and a row of resources was made from, each once.

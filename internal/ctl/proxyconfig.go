@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/ctl/output"
+	"fairway/internal/mesh"
 	"fairway/internal/xdstype"
 )
 
@@ -115,11 +116,11 @@ func describeCluster(name string, m map[string]any) [][]string {
 	if kind == "" {
 		kind = "STATIC"
 	}
-	parts := strings.Split(name, "|")
-	if len(parts) != 4 {
+	direction, port, subset, host, ok := mesh.ClusterParts(name)
+	if !ok {
 		return [][]string{{name, "-", "-", "-", kind}}
 	}
-	return [][]string{{output.OrDash(parts[3]), parts[1], output.OrDash(parts[2]), parts[0], kind}}
+	return [][]string{{output.OrDash(host), port, output.OrDash(subset), direction, kind}}
 }
 
 func describeListener(name string, m map[string]any) [][]string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"fairway/internal/xdstype"
 )
@@ -58,7 +59,7 @@ func CompareLayer(a, b Layer) int {
 		cmp.Compare(a.Clients, b.Clients))
 }
 
-// ClusterKey names an Envoy cluster before its name is formatted, so that no name is ever parsed back.
+// ClusterKey names an Envoy cluster before its name is formatted, so that no table parses a name back.
 type ClusterKey struct {
 	Inbound bool
 	Port    uint32
@@ -83,6 +84,16 @@ func (c ClusterKey) String() string {
 		dir = "inbound"
 	}
 	return dir + "|" + strconv.FormatUint(uint64(c.Port), 10) + "|" + c.Subset + "|" + string(c.Host)
+}
+
+// ClusterParts takes apart a name in the form of ClusterKey.String, for tools that read names in logs and resources; false: it has another
+// form.
+func ClusterParts(name string) (direction, port, subset, host string, ok bool) {
+	parts := strings.Split(name, "|")
+	if len(parts) != 4 {
+		return "", "", "", "", false
+	}
+	return parts[0], parts[1], parts[2], parts[3], true
 }
 
 // SNI returns the server name that clients of the mesh send for a cluster, whatever its network. It has '_' instead of '|', because a

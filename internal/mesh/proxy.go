@@ -77,6 +77,9 @@ func (id ProxyID) Node() string {
 	return node
 }
 
+// IsRouter reports whether the node id is a gateway's.
+func (id ProxyID) IsRouter() bool { return strings.HasPrefix(id.Node(), Router.String()+"~") }
+
 // Identity returns "<namespace>/<service account>", or an empty text if nothing was proved.
 func (id ProxyID) Identity() string {
 	identity, _ := id.parts()

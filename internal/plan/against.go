@@ -40,10 +40,9 @@ func Against(
 	var one []mesh.Proxy                     // of those that see the same
 	alike := map[mesh.ProxyID]mesh.ProxyID{} // each proxy's
 	connected := 0
-	var router func(mesh.ProxyID) bool
 	w.Graph.Store.Read(func(tx *table.Tx) {
 		v, first := newView(tx, w.Graph), map[string]mesh.ProxyID{}
-		connected, router = table.Len(tx, w.Graph.Out.Attachments), routers(tx, w)
+		connected = table.Len(tx, w.Graph.Out.Attachments)
 		for id := range table.All(tx, w.Graph.Out.Attachments) {
 			key, sees := v.of(id)
 			if _, has := first[key]; !has {
@@ -67,22 +66,13 @@ func Against(
 			return nil, err
 		}
 	}
-	said := &sentences{router: router, proxies: map[statement]map[mesh.ProxyID]struct{}{}}
+	said := &sentences{proxies: map[statement]map[mesh.ProxyID]struct{}{}}
 	said.seen = func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
 		return a.other[alike[id]][resource{typ, name}]
 	}
 	out = said.plan(a.differences(alike), connected)
 	out.Dangers, out.Changes = said.list(true), said.list(false)
 	return out, nil
-}
-
-// routers remembers which proxies are gateways.
-func routers(tx *table.Tx, w *snapshot.World) func(mesh.ProxyID) bool {
-	is := map[mesh.ProxyID]bool{}
-	for id, p := range table.All(tx, w.Graph.In.Proxies.Table) {
-		is[id] = p.Type == mesh.Router
-	}
-	return func(id mesh.ProxyID) bool { return is[id] }
 }
 
 // against holds what both control planes send one proxy of each sort.

@@ -96,7 +96,7 @@ func (v *view) of(id mesh.ProxyID) (string, map[resource]*envoy.Encoded) {
 	for typ, shelves := range stacks {
 		for _, s := range shelves { // the highest is the last
 			for _, name := range v.names[typ][s] {
-				e, _ := compile.Lookup(v.tx, v.graph.Out.Resources[typ], mesh.ResourceKey{Shelf: s, Name: name})
+				e, _ := v.graph.Out.Lookup(v.tx, xdstype.Type(typ), mesh.ResourceKey{Shelf: s, Name: name})
 				if e.Err != nil && e.Hides {
 					delete(out, resource{xdstype.Type(typ), name})
 				} else {

@@ -113,7 +113,13 @@ func (p *Planner) Look(ctx context.Context, c trial.Changes, look func(table.Tur
 	if err != nil {
 		return err
 	}
-	if err := p.trials.Try(decoded, func(_ table.Turn, tx *table.Tx) { p.unanswered(tx) }); err != nil {
+	unanswered := false
+	err = p.trials.Try(decoded, func(t table.Turn, tx *table.Tx) {
+		if unanswered = p.answer(tx); !unanswered {
+			look(t, tx)
+		}
+	})
+	if err != nil || !unanswered {
 		return err
 	}
 	p.world.Settle()
@@ -121,17 +127,19 @@ func (p *Planner) Look(ctx context.Context, c trial.Changes, look func(table.Tur
 }
 
 // notAsked is why there are no keys of an issuer that only the change names.
-const notAsked = "a plan asks nobody"
+const notAsked = "a plan asks no issuer"
 
-// unanswered stages that the issuers which a change names do not answer. So their policies are shown as they are while there are no keys;
-// otherwise a policy would wait for an answer that never comes, and be shown in no form.
-func (p *Planner) unanswered(tx *table.Tx) {
+// answer stages a failed answer for each issuer that only the change names, and reports whether there is one. The plan then shows the
+// issuers' policies without keys. Without an answer it would not show these policies at all.
+func (p *Planner) answer(tx *table.Tx) (staged bool) {
 	g := p.world.Graph
 	for k := range table.Each(tx, g.WantedKeys) {
 		if _, has := table.Lookup(tx, g.In.KeySets.Table, k); !has {
 			g.In.KeySets.Set(k, jwks.Answer{Failing: notAsked})
+			staged = true
 		}
 	}
+	return staged
 }
 
 // asks lists what would be asked for outside.

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -14,6 +13,8 @@ import (
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"fairway/internal/mesh"
 )
 
 // authorization is what the RBAC filters of a listener do.
@@ -39,15 +40,8 @@ func (r rule) String() string {
 	return out + ") spec.rules[" + r.number + "]"
 }
 
-// ruleName is how package envoy/authorization names rules.
-var ruleName = regexp.MustCompile(`^ns\[(.*)\]-policy\[(.*)\]-rule\[(\d+)\]$`)
-
 // policies says which rules begin or cease to hold, and whether requests that no rule is about are let through.
-func (s *sentences) policies(g *group, old, now *listenerv3.Listener) {
-	before, after := authorizationOf(old), authorizationOf(now)
-	if old == nil || now == nil {
-		return // a listener that comes or goes is said already
-	}
+func (s *sentences) policies(g *group, before, after authorization) {
 	names := maps.Clone(before.rules)
 	maps.Copy(names, after.rules)
 	for r := range names {
@@ -100,8 +94,8 @@ func (a *authorization) take(m *rbacv3.RBAC, dryRun bool) {
 	a.allows = a.allows || m.GetAction() == rbacv3.RBAC_ALLOW && !dryRun
 	for name, p := range m.GetPolicies() {
 		r := rule{policy: name, action: m.GetAction().String(), dryRun: dryRun}
-		if parts := ruleName.FindStringSubmatch(name); parts != nil {
-			r.policy, r.number = parts[1]+"/"+parts[2], parts[3]
+		if namespace, policy, number, ok := mesh.ParseRuleName(name); ok {
+			r.policy, r.number = namespace+"/"+policy, number
 		}
 		content, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
 		if err != nil {
@@ -123,9 +117,9 @@ func unpacked(a *anypb.Any) proto.Message {
 	return m
 }
 
-// inlineHosts lists the virtual hosts that are written in a listener.
-func inlineHosts(l *listenerv3.Listener) (out []*routev3.VirtualHost) {
-	for _, m := range authorizationOf(l).configs {
+// inlineHosts lists the virtual hosts that are written in the listener.
+func (a authorization) inlineHosts() (out []*routev3.VirtualHost) {
+	for _, m := range a.configs {
 		for _, v := range m.GetRouteConfig().GetVirtualHosts() {
 			if len(v.GetRoutes()) > 1 { // a listener's own port passes everything to the workload
 				out = append(out, v)

@@ -240,7 +240,7 @@ type sample struct {
 	about string // the conditions: ` with header "x" = "y"`
 }
 
-// requests makes a request for each condition of the old and new routes, and one that meets none that can be avoided.
+// requests makes one request for each route, old and new, that meets the conditions of the route. It also makes a plain GET of /.
 func requests(hosts ...*routev3.VirtualHost) (out []sample) {
 	authority := "host.example"
 	for _, v := range hosts {

@@ -30,10 +30,8 @@ type statement struct {
 
 // sentences are all statements, with the proxies that each is about.
 type sentences struct {
-	// seen returns the resource that a proxy sees under a name after the change; nil: none. router reports whether a proxy is a gateway.
-	seen   func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded
-	router func(id mesh.ProxyID) bool
-
+	// seen returns the resource that a proxy sees under a name after the change; nil: none.
+	seen    func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded
 	proxies map[statement]map[mesh.ProxyID]struct{}
 }
 
@@ -41,24 +39,9 @@ type sentences struct {
 func newSentences(tx *table.Tx, g *compile.Graph) *sentences {
 	return &sentences{
 		seen: func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
-			shelves, _ := table.Lookup(tx, g.Out.Attachments, id)
-			for _, shelf := range slices.Backward(shelves[typ]) {
-				if e, has := compile.Lookup(tx, g.Out.Resources[typ], mesh.ResourceKey{Shelf: shelf, Name: name}); has {
-					return e
-				}
-			}
-			return nil
+			return g.Out.Seen(tx, id, typ, name)
 		},
-		router:  gateways(tx, g),
 		proxies: map[statement]map[mesh.ProxyID]struct{}{},
-	}
-}
-
-// gateways reports of a proxy whether it is a gateway.
-func gateways(tx *table.Tx, g *compile.Graph) func(mesh.ProxyID) bool {
-	return func(id mesh.ProxyID) bool {
-		p, _ := table.Lookup(tx, g.In.Proxies.Table, id)
-		return p.Type == mesh.Router
 	}
 }
 
@@ -188,11 +171,10 @@ func (s *sentences) cluster(g *group, old, now *clusterv3.Cluster) {
 
 // clusterName is a cluster as users know it: host, port and subset.
 func clusterName(name string) string {
-	parts := strings.SplitN(name, "|", 4)
-	if len(parts) != 4 {
+	direction, port, subset, host, ok := mesh.ClusterParts(name)
+	if !ok {
 		return name
 	}
-	direction, port, subset, host := parts[0], parts[1], parts[2], parts[3]
 	out := host
 	if port != "" {
 		out = net.JoinHostPort(host, port)
@@ -210,7 +192,7 @@ func clusterName(name string) string {
 func (s *sentences) listener(g *group, old, now *listenerv3.Listener) {
 	gateways := map[mesh.ProxyID]struct{}{}
 	for id := range g.proxies {
-		if s.router(id) {
+		if id.IsRouter() {
 			gateways[id] = struct{}{}
 		}
 	}
@@ -227,9 +209,11 @@ func (s *sentences) listener(g *group, old, now *listenerv3.Listener) {
 			s.add(true, g.proxies, "plaintext is no longer accepted on %s", port)
 		}
 	}
-	s.policies(g, old, now)
-	before, after := inlineHosts(old), inlineHosts(now)
-	s.virtualHosts(g, before, after)
+	before, after := authorizationOf(old), authorizationOf(now)
+	if old != nil && now != nil { // a listener that comes or goes is said already
+		s.policies(g, before, after)
+	}
+	s.virtualHosts(g, before.inlineHosts(), after.inlineHosts())
 }
 
 func address(l *listenerv3.Listener) string {

@@ -72,7 +72,7 @@ type Outside struct {
 }
 
 // Take reads a snapshot. Any goroutine may call it. Sources and turns wait while their rows are listed, but not while they are written.
-// What sources have handed in and no turn has taken in yet is part of it.
+// The snapshot also has rows that no turn has taken in yet.
 func Take(head Head, from *shards.Set, g *compile.Graph) *Snapshot {
 	head.Format = format
 	out := &Snapshot{Head: head, Sources: from.All()}

@@ -25,7 +25,7 @@ type Difference struct {
 // call it, before the changes of the turn are forgotten, or in a trial (compile.Graph.Try).
 func Differences(g *compile.Graph, tx *table.Tx) iter.Seq2[mesh.ProxyID, iter.Seq[Difference]] {
 	return func(yield func(mesh.ProxyID, iter.Seq[Difference]) bool) {
-		c := compare(tx, g.Out.Resources)
+		c := compare(tx, g.Out)
 		moved := map[mesh.ProxyID]mesh.Attachment{}
 		for m := range table.Changes(g.Out.Attachments) {
 			if moved[m.Key] = m.Old; m.Has {
@@ -50,17 +50,17 @@ func Differences(g *compile.Graph, tx *table.Tx) iter.Seq2[mesh.ProxyID, iter.Se
 // comparison compares the views of proxies before a turn and after it.
 type comparison struct {
 	tx      *table.Tx
-	tables  [xdstype.Types][]*compile.Published
+	out     compile.Outputs
 	changes [xdstype.Types]map[mesh.ResourceKey]table.Change[mesh.ResourceKey, *envoy.Encoded]
 	names   [xdstype.Types]map[mesh.Shelf][]string // that changed on a shelf
 	all     [xdstype.Types]map[mesh.Shelf][]string // on a shelf after the turn; nil: not listed yet
 }
 
-func compare(tx *table.Tx, tables [xdstype.Types][]*compile.Published) *comparison {
-	out := &comparison{tx: tx, tables: tables}
-	for typ := range tables {
+func compare(tx *table.Tx, of compile.Outputs) *comparison {
+	out := &comparison{tx: tx, out: of}
+	for typ := range of.Resources {
 		out.changes[typ], out.names[typ] = map[mesh.ResourceKey]table.Change[mesh.ResourceKey, *envoy.Encoded]{}, map[mesh.Shelf][]string{}
-		for _, t := range tables[typ] {
+		for _, t := range of.Resources[typ] {
 			for c := range table.Changes(t) {
 				if twice, is := out.changes[typ][c.Key]; is && !c.Had { // one table gave the row up, another one has it now
 					c.Old, c.Had = twice.Old, twice.Had
@@ -113,7 +113,7 @@ func (c *comparison) candidates(typ int, before, now []mesh.Shelf) (out []string
 func (c *comparison) allOf(typ int, s mesh.Shelf) []string {
 	if c.all[typ] == nil {
 		c.all[typ] = map[mesh.Shelf][]string{}
-		for _, t := range c.tables[typ] {
+		for _, t := range c.out.Resources[typ] {
 			for k := range table.Each(c.tx, t) {
 				c.all[typ][k.Shelf] = append(c.all[typ][k.Shelf], k.Name)
 			}
@@ -146,7 +146,7 @@ func (c *comparison) before(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) 
 }
 
 func (c *comparison) after(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) {
-	return compile.Lookup(c.tx, c.tables[typ], k)
+	return c.out.Lookup(c.tx, xdstype.Type(typ), k)
 }
 
 // same reports whether a proxy would be sent nothing: if the new row may not be sent, the proxy keeps what it has.

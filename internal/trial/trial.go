@@ -60,7 +60,7 @@ type Options struct {
 	Budgets *quota.Gate
 	Door    *door.Door
 	Graph   *compile.Graph
-	// Limits are for tables that nobody waits for.
+	// Limits replace the usual ones, for tables that serve no proxies.
 	Limits Limits
 }
 

@@ -11,6 +11,14 @@ func ShortName(node string) string {
 	return node
 }
 
+// NodeAddress returns the address in a node id; empty: it has another form.
+func NodeAddress(node string) string {
+	if parts := strings.Split(node, "~"); len(parts) == 4 {
+		return parts[1]
+	}
+	return ""
+}
+
 // Key returns a proxy's full name: "shop/web|" and the node id. If the proxy proved no identity, it is '|' and the node id.
 func Key(node, identity string) string { return identity + "|" + node }
 

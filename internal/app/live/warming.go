@@ -15,7 +15,7 @@ func Reports() *xds.WarmingReports {
 		Type: report.ReportType, Warms: []string{xdstype.ListenerURL, xdstype.ClusterURL},
 		Decode: func(detail string) (xds.Warming, error) {
 			r, err := report.Decode(detail)
-			return xds.Warming{Listeners: r.Listeners, Clusters: r.Clusters, Unknown: r.Unknown, Untold: r.Untold}, err
+			return xds.Warming(r), err
 		},
 	}
 }

@@ -17,6 +17,7 @@ type Turn struct {
 type Follower struct {
 	Name   string         // of what follows
 	Of     table.Followed // Follow is called only if the turn changed this table; zero: after each turn
+	Asks   bool           // it asks outside for things that rows want
 	Follow func(Turn)
 }
 

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xds/library"
@@ -47,7 +46,7 @@ func (p *Publisher) row(k library.RowKey) (out rowChange) {
 		return out
 	}
 	out.Key = mesh.ResourceKey{Shelf: handle.Value(), Name: k.Name}
-	p.graph.Store.Read(func(tx *table.Tx) { out.New, out.Has = compile.Lookup(tx, p.graph.Out.Resources[typ], out.Key) })
+	p.graph.Store.Read(func(tx *table.Tx) { out.New, out.Has = p.graph.Out.Lookup(tx, typ, out.Key) })
 	return out
 }
 

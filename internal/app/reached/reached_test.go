@@ -112,7 +112,7 @@ func TestOutcomes(t *testing.T) {
 		w.lack()
 		w.after(t, 6*time.Second, "web", Live)
 		if got := w.Outcome(key("unheard of"), 1); got != Live {
-			t.Errorf("an object that nobody waits for is %d", got)
+			t.Errorf("an object without waiting control planes is %d", got)
 		}
 		for _, name := range []string{"first", "early", "web", "later"} {
 			if !slices.Contains(w.changed, name) {

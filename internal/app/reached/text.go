@@ -67,7 +67,8 @@ func (t *Tracker) text() string {
 // nameOf returns an object's name in the text.
 func nameOf(k config.Key) string { return string(k.Kind) + "/" + k.Namespace + "/" + k.Name }
 
-// parse reads the text of another control plane as if a stranger had written it. Of several mentions of an object the last one counts.
+// parse reads the text of another control plane. It trusts no part of the text. If the text mentions an object twice, the last mention
+// counts.
 func parse(text string) (out peer, err error) {
 	if text == "" {
 		return out, nil

@@ -2,7 +2,6 @@ package recent
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -51,34 +50,5 @@ func (l *Log) Text() string {
 
 // Handler returns a handler that hands every record to next, and keeps those of the level info and above.
 func (l *Log) Handler(next slog.Handler) slog.Handler {
-	return both{next, slog.NewTextHandler(l, nil)}
-}
-
-// both hands records to two handlers.
-type both struct{ next, kept slog.Handler }
-
-// Enabled implements slog.Handler.
-func (b both) Enabled(ctx context.Context, level slog.Level) bool {
-	return b.next.Enabled(ctx, level) || b.kept.Enabled(ctx, level)
-}
-
-// Handle implements slog.Handler.
-func (b both) Handle(ctx context.Context, r slog.Record) error {
-	if b.kept.Enabled(ctx, r.Level) {
-		_ = b.kept.Handle(ctx, r.Clone()) // a writer in memory does not fail
-	}
-	if !b.next.Enabled(ctx, r.Level) {
-		return nil
-	}
-	return b.next.Handle(ctx, r)
-}
-
-// WithAttrs implements slog.Handler.
-func (b both) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return both{b.next.WithAttrs(attrs), b.kept.WithAttrs(attrs)}
-}
-
-// WithGroup implements slog.Handler.
-func (b both) WithGroup(name string) slog.Handler {
-	return both{b.next.WithGroup(name), b.kept.WithGroup(name)}
+	return slog.NewMultiHandler(next, slog.NewTextHandler(l, nil))
 }

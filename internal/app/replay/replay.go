@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"fairway/internal/app/loop"
 	"fairway/internal/compile"
@@ -66,13 +65,10 @@ func Known(s *snapshot.Snapshot) func(node string) (mesh.Proxy, bool) {
 	}
 }
 
-// asking begins the names of followers that ask outside for what rows want.
-const asking = "wanted"
-
 // Followers leaves out those that ask outside, if there is a snapshot.
 func Followers(s *snapshot.Snapshot, all []loop.Follower) []loop.Follower {
 	if s == nil {
 		return all
 	}
-	return slices.DeleteFunc(all, func(f loop.Follower) bool { return strings.HasPrefix(f.Name, asking) })
+	return slices.DeleteFunc(all, func(f loop.Follower) bool { return f.Asks })
 }

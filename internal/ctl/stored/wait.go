@@ -79,7 +79,7 @@ func (w *watching) name(cmd *cobra.Command, all []done, of []meant) {
 	}
 }
 
-// await waits for the objects. What it prints is beside the output if that is for programs.
+// await waits for the objects. If beside is set, it prints to the standard error, because programs read the output.
 func (w *watching) await(cmd *cobra.Command, all []meant, beside bool) error {
 	to := cmd.OutOrStdout()
 	if beside {

@@ -121,13 +121,13 @@ func (r *requesting) hops(ctx context.Context, s Session, proxy string, query ur
 		return nil, err
 	}
 	out = append(out, hop{"client", answer})
-	way, port, ok := wayTo(answer, address(server))
+	way, port, ok := wayTo(answer, page.NodeAddress(server.ProxyID))
 	if !ok {
 		return out, fmt.Errorf("%w %s", errElsewhere, page.ShortName(server.ProxyID))
 	}
 	onward := url.Values{
 		"proxyID": {server.ProxyID}, "direction": {"inbound"}, "method": query["method"], "header": query["header"],
-		"host": {way.Outcome.Authority}, "port": {port}, "path": {way.Outcome.Path}, "source": {address(client)},
+		"host": {way.Outcome.Authority}, "port": {port}, "path": {way.Outcome.Path}, "source": {page.NodeAddress(client.ProxyID)},
 	}
 	if onward.Get("host") == "" {
 		onward.Set("host", query.Get("host"))
@@ -186,14 +186,6 @@ func one(all []page.ProxySync, name string) (page.ProxySync, error) {
 		return found, fmt.Errorf("no connected proxy is called %q; pilotctl proxy-status lists them", name)
 	}
 	return found, nil
-}
-
-// address returns the address in a proxy's node id.
-func address(p page.ProxySync) string {
-	if parts := strings.Split(p.ProxyID, "~"); len(parts) == 4 {
-		return parts[1]
-	}
-	return ""
 }
 
 // wayTo returns the most probable way that leads to an address, and the port there.

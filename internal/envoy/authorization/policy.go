@@ -7,6 +7,8 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	"google.golang.org/protobuf/proto"
 	securityv1beta1 "istio.io/api/security/v1beta1"
+
+	"fairway/internal/mesh"
 )
 
 // Policy is one AuthorizationPolicy.
@@ -52,7 +54,7 @@ func (c *Compiled) Equal(o *Compiled) bool {
 func Compile(p Policy, trust []string) *Compiled {
 	out := &Compiled{Action: p.Spec.GetAction(), DryRun: p.DryRun, Provider: p.Spec.GetProvider().GetName()}
 	for i, r := range p.Spec.GetRules() {
-		name := fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", p.Namespace, p.Name, i)
+		name := mesh.RuleName(p.Namespace, p.Name, i)
 		requests := compiler{namespace: p.Namespace, trust: trust, http: true, at: fmt.Sprintf("spec.rules[%d]", i)}
 		if rule, ok := requests.rule(r, out.Action); ok {
 			out.Requests = append(out.Requests, Rule{name, rule})

@@ -142,7 +142,7 @@ func TestHostPort(t *testing.T) {
 	}
 }
 
-// TestIdentified: the control plane is told whether a proxy has an identity and an agent that fetches modules, whatever the node says.
+// TestIdentified: the metadata says whether the proxy has an identity, and whether its agent fetches modules. The node cannot override it.
 func TestIdentified(t *testing.T) {
 	for _, c := range []struct {
 		p    Params

@@ -32,7 +32,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestBytes: the message is Istio's NameTable, field by field. What a newer control plane adds is skipped.
+// TestBytes: the message is Istio's NameTable, field by field. The reader skips fields of newer control planes.
 func TestBytes(t *testing.T) {
 	text := func(to []byte, num protowire.Number, value string) []byte {
 		return protowire.AppendString(protowire.AppendTag(to, num, protowire.BytesType), value)

@@ -48,7 +48,7 @@ extensionProviders:
 - {name: sampled2, opentelemetry: {service: otel.test, port: 4317, http: {path: /v1/traces}, dynatraceSampler: {tenant: a, clusterId: 1}}}
 `
 
-// TestProviders: what Envoy is told of each provider, for logs and spans.
+// TestProviders: each provider becomes the message that Envoy takes, for logs and spans.
 func TestProviders(t *testing.T) {
 	config := read(t, &meshconfig.MeshConfig{}, everything)
 	var out strings.Builder

@@ -108,14 +108,11 @@ func Decode(registry string, content []byte, rules *config.Decoder) (Cluster, er
 		if err := s.check(registry); err != nil {
 			return Cluster{}, err
 		}
-		objects, err := read(s.Objects, rules)
+		rows, err := s.rows(rules)
 		if err != nil {
 			return Cluster{}, err
 		}
-		out.Shards = append(out.Shards, source.Shard{Key: s.Key, Whole: true, Rows: source.Rows{
-			Objects: objects, Services: s.Services, Slices: s.Slices, Workloads: s.Workloads,
-			Machines: s.Machines, Namespaces: s.Namespaces,
-		}})
+		out.Shards = append(out.Shards, source.Shard{Key: s.Key, Whole: true, Rows: rows})
 	}
 	return out, nil
 }
@@ -160,6 +157,14 @@ func (s shard) check(registry string) error {
 		}
 	}
 	return nil
+}
+
+// rows decodes the objects, and returns all rows.
+func (s shard) rows(rules *config.Decoder) (source.Rows, error) {
+	objects, err := read(s.Objects, rules)
+	return source.Rows{
+		Objects: objects, Services: s.Services, Slices: s.Slices, Workloads: s.Workloads, Machines: s.Machines, Namespaces: s.Namespaces,
+	}, err
 }
 
 // runsIn reports whether a machine belongs to a registry (empty: any), or there is none.

@@ -28,11 +28,9 @@ func MakePart(key source.ShardKey, rows source.Rows) (Part, error) {
 
 // Rows checks the rows, which may be of any registry, and returns them. Objects that are not valid any more are left out.
 func (p Part) Rows(rules *config.Decoder) (key source.ShardKey, rows source.Rows, err error) {
-	if err := p.check(""); err != nil {
+	if err = p.check(""); err != nil {
 		return p.Key, rows, err
 	}
-	objects, err := read(p.Objects, rules)
-	return p.Key, source.Rows{
-		Objects: objects, Services: p.Services, Slices: p.Slices, Workloads: p.Workloads, Machines: p.Machines, Namespaces: p.Namespaces,
-	}, err
+	rows, err = p.rows(rules)
+	return p.Key, rows, err
 }

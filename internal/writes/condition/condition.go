@@ -32,8 +32,8 @@ type Standing struct {
 	others                            []any // conditions, unchanged; nil: none
 }
 
-// Of reads an object; Own becomes its condition of the given type, and Also that of another one if it is not empty. Of does not keep the
-// object.
+// Of reads an object. It puts the condition of type own into Own, and the condition of type also into Also; also may be empty. It does not
+// keep the object.
 func Of(o *unstructured.Unstructured, own, also string) Standing {
 	s := Standing{
 		apiVersion: o.GetAPIVersion(), kind: o.GetKind(), namespace: o.GetNamespace(), name: o.GetName(),

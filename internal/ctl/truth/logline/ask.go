@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/mesh"
 )
 
 // splitPort takes the port from a host, if it has one.
@@ -73,7 +74,7 @@ func (x *explainer) findProxy() {
 	}
 	x.out.Proxy, x.out.Side = x.proxy.ProxyID, "client"
 	switch {
-	case strings.HasPrefix(x.proxy.ProxyID, "router~"):
+	case mesh.ProxyID(x.proxy.ProxyID).IsRouter():
 		x.out.Side = "gateway"
 	case x.inbound():
 		x.out.Side = "server"
@@ -104,7 +105,7 @@ func (x *explainer) at(address string) (found *page.ProxySync) {
 		return nil
 	}
 	for i, p := range *x.proxies {
-		if nodeAddress(p.ProxyID) != address {
+		if page.NodeAddress(p.ProxyID) != address {
 			continue
 		}
 		if found != nil {
@@ -115,18 +116,10 @@ func (x *explainer) at(address string) (found *page.ProxySync) {
 	return found
 }
 
-// nodeAddress returns the address in a node id.
-func nodeAddress(id string) string {
-	if parts := strings.Split(id, "~"); len(parts) == 4 {
-		return parts[1]
-	}
-	return ""
-}
-
 // inbound reports whether the line is of the server's side.
 func (x *explainer) inbound() bool {
 	local, _ := splitPort(x.e.DownstreamLocal)
-	return x.e.Inbound() || x.proxy != nil && !strings.HasPrefix(x.e.Cluster, "outbound|") && local == nodeAddress(x.proxy.ProxyID)
+	return x.e.Inbound() || x.proxy != nil && !strings.HasPrefix(x.e.Cluster, "outbound|") && local == page.NodeAddress(x.proxy.ProxyID)
 }
 
 // replay asks what the proxy does with the request of the line, and picks the way that ends as the line says.
@@ -169,11 +162,10 @@ func (x *explainer) request() url.Values {
 	}
 	host, port := splitPort(x.e.Authority)
 	local, localPort := splitPort(x.e.DownstreamLocal)
-	parts := strings.Split(x.e.Cluster, "|")
 	if port == "" {
 		port = "80"
-		if len(parts) == 4 {
-			port = parts[1]
+		if _, of, _, _, ok := mesh.ClusterParts(x.e.Cluster); ok {
+			port = of
 		}
 	}
 	if localPort != "" {

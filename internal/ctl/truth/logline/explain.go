@@ -93,7 +93,7 @@ func (x *explainer) behind() {
 	e.Details, e.Cluster, e.UpstreamHost, e.DownstreamLocal = "", "inbound|"+port+"||", "", x.e.UpstreamHost
 	y := &explainer{Pages: x.Pages, ctx: x.ctx, o: x.o, e: e, out: Explanation{Verdict: Proxy, Side: "server"}, proxy: server}
 	if x.proxy != nil {
-		y.peer, y.e.DownstreamRemote = x.proxy.Identity, nodeAddress(x.proxy.ProxyID)
+		y.peer, y.e.DownstreamRemote = x.proxy.Identity, page.NodeAddress(x.proxy.ProxyID)
 	}
 	y.replay()
 	if y.way == nil || !y.fits || y.way.Outcome.Kind != "answered" {

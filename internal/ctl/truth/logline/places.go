@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/accesslog"
 	"fairway/internal/admin/page"
+	"fairway/internal/mesh"
 )
 
 // lookers look for the object behind a cause, by the place that the table names.
@@ -212,7 +213,7 @@ func (x *explainer) routeIndex() int {
 // target is the cluster of the line, or of the replay.
 func (x *explainer) target() (port, subset, host string, ok bool) {
 	for _, name := range []string{x.e.Cluster, x.clusterOfWay()} {
-		if direction, port, subset, host, ok := clusterParts(name); ok && direction == "outbound" {
+		if direction, port, subset, host, ok := mesh.ClusterParts(name); ok && direction == "outbound" {
 			return port, subset, host, true
 		}
 	}
@@ -228,7 +229,7 @@ func (x *explainer) clusterOfWay() string {
 	}
 	if s := x.step("cluster"); s != nil {
 		for _, part := range strings.Split(s.Resource+`"`+s.Decision, `"`) {
-			if strings.Count(part, "|") == 3 {
+			if _, _, _, _, ok := mesh.ClusterParts(part); ok {
 				return part
 			}
 		}

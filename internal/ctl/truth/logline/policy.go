@@ -3,15 +3,12 @@ package logline
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"fairway/internal/accesslog"
+	"fairway/internal/mesh"
 )
-
-// policyName matches a policy in the details: ns[shop]-policy[deny]-rule[0].
-var policyName = regexp.MustCompile(`^ns\[([^\]]*)\]-policy\[([^\]]*)\]-rule\[([0-9]+)\]`)
 
 // policyOf returns the policy that the details name; "none" if no ALLOW policy matched, "" if they name none.
 func policyOf(e accesslog.Entry) (name string, r ref) {
@@ -20,8 +17,8 @@ func policyOf(e accesslog.Entry) (name string, r ref) {
 		if kind != "rbac_access_denied_matched_policy" {
 			continue
 		}
-		if m := policyName.FindStringSubmatch(inner); m != nil {
-			return inner, ref{Kind: "AuthorizationPolicy", Namespace: m[1], Name: m[2], field: "spec.rules[" + m[3] + "]"}
+		if namespace, policy, rule, ok := mesh.ParseRuleName(inner); ok {
+			return inner, ref{Kind: "AuthorizationPolicy", Namespace: namespace, Name: policy, field: "spec.rules[" + rule + "]"}
 		}
 		return inner, ref{}
 	}

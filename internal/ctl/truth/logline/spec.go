@@ -60,12 +60,3 @@ func names(rule, namespace, host string) bool {
 	}
 	return strings.HasPrefix(host, rule+".svc.") || strings.HasPrefix(host, rule+".") && strings.Contains(rule, ".svc")
 }
-
-// clusterParts takes the name of a cluster apart: direction|port|subset|host.
-func clusterParts(name string) (direction, port, subset, host string, ok bool) {
-	parts := strings.Split(name, "|")
-	if len(parts) != 4 {
-		return "", "", "", "", false
-	}
-	return parts[0], parts[1], parts[2], parts[3], true
-}
