@@ -222,7 +222,10 @@ func followers(s setup, in incoming, out outgoing) []loop.Follower {
 			Follow: func(loop.Turn) { wanted.Secrets(g.WantedSecrets, in.own) },
 		},
 		{Name: "discovery selectors", Follow: func(loop.Turn) { in.selected.Follow() }},
-		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g.In.Mesh) }},
+		{
+			Name: "config sources", Asks: true, Of: table.Follow(g.In.Mesh),
+			Follow: func(loop.Turn) { in.named.Follow(g.In.Mesh) },
+		},
 		{
 			Name: "wanted keys", Asks: true, Of: table.Follow(g.WantedKeys),
 			Follow: func(loop.Turn) { wanted.Keys(g.WantedKeys, in.keys) },
