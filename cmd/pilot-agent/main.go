@@ -1,8 +1,10 @@
-// Command pilot-agent runs Envoy beside a workload (`pilot-agent proxy sidecar|router`), waits for it (`wait`) and asks it (`request`).
+// Command pilot-agent runs Envoy beside a workload (`pilot-agent proxy sidecar|router`), or with an application
+// (`run`), waits for it (`wait`) and asks it (`request`).
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -12,6 +14,10 @@ import (
 
 func main() {
 	err := command.New(os.Stdout, os.Stderr).ExecuteContext(context.Background())
+	var app *command.ApplicationError
+	if errors.As(err, &app) {
+		os.Exit(app.Code)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pilot-agent:", err)
 	}

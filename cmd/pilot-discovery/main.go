@@ -14,6 +14,7 @@ import (
 	"fairway"
 	"fairway/internal/app"
 	"fairway/internal/app/authority"
+	"fairway/internal/dev"
 )
 
 func main() {
@@ -52,6 +53,6 @@ func command() *cobra.Command {
 	flags.Bind(discovery.Flags())
 	root.AddCommand(discovery)
 	root.AddCommand(authority.Commands()...)
-	root.AddCommand(replayCommand())
+	root.AddCommand(replayCommand(), dev.Command())
 	return root
 }

@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"quota":        {"config", "mesh", "source"},
 	"pace":         {"config", "mesh", "source"},
 	"compile":      {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden"},
-	"agent":        {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited"},
+	"agent":        {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
 	"inherited":    {},
 	"golden":       {}, // of tests
 	"resident":     {},
@@ -55,12 +55,15 @@ var arrows = map[string][]string{
 	},
 	"ctl": {
 		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot",
-		"spelling", "store", "trial", "xdstype", "kubeclient",
+		"spelling", "store", "trial", "xdstype", "kubeclient", "dev/folder",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable"},
 	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":    {},
+	// A control plane for one user, and where its workloads find it.
+	"dev":        {"app", "config", "identity", "inherited", "mesh", "source", "dev/folder"},
+	"dev/folder": {"identity/safefile"},
 
 	// Lines of access logs, and what they mean: pure.
 	"accesslog": {"golden"},

@@ -27,7 +27,7 @@ func New(stdout, stderr io.Writer) *cobra.Command {
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return settings.Usage("unknown command %q; there are proxy, iptables, request and wait", args[0])
+				return settings.Usage("unknown command %q; there are proxy, run, iptables, request and wait", args[0])
 			}
 			return nil
 		},
@@ -36,7 +36,7 @@ func New(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &settings.UsageError{Err: err} })
-	root.AddCommand(proxyCommand(stdout, stderr), waitCommand(), requestCommand(), interceptCommand(stdout))
+	root.AddCommand(proxyCommand(stdout, stderr), runCommand(stdout, stderr), waitCommand(), requestCommand(), interceptCommand(stdout))
 	return root
 }
 

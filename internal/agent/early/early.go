@@ -9,11 +9,11 @@ import (
 )
 
 // caught is filled before the slow parts are set up: packages that import only the standard library come first, in the order of
-// their import paths. For commands other than `proxy`, and programs other than pilot-agent, signals keep their default effect.
+// their import paths. For commands other than `proxy` and `run`, and programs other than pilot-agent, signals keep their default effect.
 var caught = catch(os.Args)
 
 func catch(args []string) chan os.Signal {
-	if len(args) < 2 || args[1] != "proxy" {
+	if len(args) < 2 || args[1] != "proxy" && args[1] != "run" {
 		return nil
 	}
 	return notified()

@@ -56,8 +56,8 @@ func (a *agent) parts() []part {
 			})
 		}})
 	}
-	if a.notify != "" {
-		parts = append(parts, part{"notify", a.notifySystemd})
+	if a.notify != "" || a.o.Ready != nil {
+		parts = append(parts, part{"notify", a.notifyReady})
 	}
 	return parts
 }

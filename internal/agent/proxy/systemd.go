@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// notifySystemd reports once that the proxy is ready, if systemd waits for that (sd_notify): then units after this one start.
-func (a *agent) notifySystemd(ctx context.Context, up func()) error {
+// notifyReady reports once that the proxy is ready: to systemd, if it waits for that (sd_notify), so that units after this one start, and
+// to settings.Options.Ready.
+func (a *agent) notifyReady(ctx context.Context, up func()) error {
 	up()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -19,6 +20,17 @@ func (a *agent) notifySystemd(ctx context.Context, up func()) error {
 			return nil
 		}
 	}
+	if a.notify != "" {
+		a.notifySystemd()
+	}
+	if a.o.Ready != nil {
+		a.o.Ready()
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (a *agent) notifySystemd() {
 	conn, err := net.Dial("unixgram", a.notify)
 	if err == nil {
 		_, err = fmt.Fprint(conn, "READY=1\n")
@@ -27,6 +39,4 @@ func (a *agent) notifySystemd(ctx context.Context, up func()) error {
 	if err != nil {
 		a.log.Warn("systemd was not told that the proxy is ready", "socket", a.notify, "error", err)
 	}
-	<-ctx.Done()
-	return nil
 }

@@ -37,7 +37,7 @@ func TestSystemdIsTold(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
-	go func() { over <- a.notifySystemd(ctx, func() {}) }()
+	go func() { over <- a.notifyReady(ctx, func() {}) }()
 	<-asked
 	<-asked
 	conn.SetReadDeadline(time.Now().Add(time.Millisecond))

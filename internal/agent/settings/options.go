@@ -57,6 +57,9 @@ type Options struct {
 	Watched    []string
 	WatchEvery time.Duration
 
+	// Ready is called once, when the proxy is ready for the first time. Nil: nothing is.
+	Ready func()
+
 	// Unknown are fields of ProxyConfigs that Resolve skipped, each with its place; they are logged.
 	Unknown []string
 
