@@ -1,6 +1,7 @@
-// Package agent is pilot-agent: Envoy beside a workload. It has three rooms, each of which imports those after it, and their parts:
+// Package agent is pilot-agent: Envoy beside a workload. It has four rooms, each of which imports those after it, and their parts:
 //
-//	command     what is typed: proxy, wait, request, iptables
+//	command     what is typed: proxy, run, wait, request, iptables
+//	run         an application and its proxy, in the mesh of pilot-discovery dev
 //	proxy       Envoy and what stands beside it, running
 //	settings    how that is configured, from flags, environment and files
 //

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/app"
 	"fairway/internal/app/authority"
 	"fairway/internal/ctl"
+	"fairway/internal/dev"
 )
 
 // TestCommandsOfDocs parses each command in the blocks of README and docs with the program's own commands and flags. Most need a
@@ -106,6 +107,7 @@ func parseCommand(line, makefile string) (known bool, err error) {
 		root = &cobra.Command{Use: "pilot-discovery"}
 		root.AddCommand(discovery)
 		root.AddCommand(authority.Commands()...)
+		root.AddCommand(dev.Command())
 	case "pilot-agent":
 		root = agent.New(&bytes.Buffer{}, &bytes.Buffer{})
 	case "pilotctl":
@@ -113,7 +115,9 @@ func parseCommand(line, makefile string) (known bool, err error) {
 	default:
 		return false, nil
 	}
-	if at := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == "&&" || w == ";" }); at > 0 {
+	if at := slices.IndexFunc(words, func(w string) bool {
+		return w == "|" || w == "&&" || w == ";" || strings.HasPrefix(w, ">") || strings.HasPrefix(w, "2>")
+	}); at > 0 {
 		words = words[:at]
 	}
 	found, rest, err := root.Find(words[1:])

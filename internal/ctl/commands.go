@@ -49,7 +49,8 @@ func Command(version string) *cobra.Command {
 		"address",
 		"",
 		"where pilot-discovery serves its debug pages: its --httpAddr on its own machine, else https:// and its --httpsAddr "+
-			"(default: the control planes of the kubeconfig's cluster; without a kubeconfig "+localAddress+")",
+			"(default: this user's pilot-discovery dev if it runs; the control planes of the kubeconfig's cluster; without a kubeconfig "+
+			localAddress+")",
 	)
 	s.cluster.Bind(flags)
 	s.credentials.bind(flags)

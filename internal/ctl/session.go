@@ -3,8 +3,10 @@ package ctl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/url"
+	"os"
 
 	"google.golang.org/grpc"
 	"k8s.io/client-go/rest"
@@ -12,6 +14,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/truth"
+	"fairway/internal/dev/folder"
 )
 
 // localAddress is used if neither a flag nor a cluster selects a control plane.
@@ -39,19 +42,37 @@ func (s *session) close() {
 	s.opened = nil
 }
 
-// inCluster reports whether control planes are to be looked up in a cluster.
-func (s *session) inCluster() (bool, error) {
+// inCluster reports whether control planes are to be looked up in a cluster: if no flag names an address, no pilot-discovery dev of this
+// user runs on this machine, or a flag names the cluster, and there is a kubeconfig.
+func (s *session) inCluster(ctx context.Context) (bool, error) {
 	if s.address != "" && s.cluster.Named() {
 		return false, errors.New("--address and --kubeconfig or --context: want one of them")
 	}
+	if s.address == "" && !s.cluster.Named() && s.isDev(ctx) {
+		return false, nil
+	}
 	return s.address == "" && s.cluster.Known(), nil
+}
+
+// isDev reports whether a pilot-discovery dev of this user runs on this machine. The address is then its. A user with a kubeconfig, who may
+// mean the cluster, reads that on standard error.
+func (s *session) isDev(ctx context.Context) bool {
+	plane, runs := folder.Default().Running(ctx)
+	if !runs {
+		return false
+	}
+	if s.address = plane.Pages; s.cluster.Known() {
+		fmt.Fprintf(os.Stderr, "pilotctl: this is about pilot-discovery dev, with the rules of %s; --context names a cluster\n",
+			plane.Rules)
+	}
+	return true
 }
 
 // planes returns clients of the selected control planes; each is opened when the loop reaches it. A control plane that cannot be reached
 // comes with its error.
 func (s *session) planes(ctx context.Context) iter.Seq2[*client, error] {
 	return func(yield func(*client, error) bool) {
-		inside, err := s.inCluster()
+		inside, err := s.inCluster(ctx)
 		if err == nil && inside {
 			s.forwarded(ctx, yield)
 			return
@@ -83,7 +104,7 @@ func (s *session) Planes(ctx context.Context) (out []truth.Plane, missing error)
 
 // Generation implements truth.Session.
 func (s *session) Generation(ctx context.Context, k config.Key) (int64, error) {
-	if inside, err := s.inCluster(); err != nil || !inside {
+	if inside, err := s.inCluster(ctx); err != nil || !inside {
 		return 0, err
 	}
 	r, err := cluster.Open(s.cluster)

@@ -99,12 +99,10 @@ func Run(ctx context.Context, o Options) error {
 	c := &console{out: o.Out}
 	leaving, leave := context.WithCancel(ctx)
 	defer leave()
-	j := &joins{
-		plane: plane{
-			xds: d.SecureAddr(), roots: d.Authority().Roots, token: d.JoinTokens().Create, settled: d.Settled,
-		},
-		source: members, decoder: decoder, say: c.say, leaving: leaving, places: newPlaces(), services: map[string]int{},
-	}
+	j := newJoins(plane{
+		xds: d.SecureAddr(), roots: d.Authority().Roots, token: d.JoinTokens().Create, settled: d.Settled,
+	}, members, decoder)
+	j.say, j.leaving, j.file = c.say, leaving, filepath.Join(string(o.Folder), "members.json")
 	rules, err := filepath.Abs(o.Rules)
 	if err == nil {
 		err = o.Folder.Announce(folder.Plane{PID: os.Getpid(), XDS: d.SecureAddr(), Pages: d.HTTPAddr(), Rules: rules})
@@ -113,6 +111,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	c.welcome(o.Rules, d.HTTPAddr())
+	j.restore()
 	mux := http.NewServeMux()
 	mux.Handle("POST "+folder.Path, j)
 	door := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(opts.Log.Handler(), slog.LevelWarn)}
@@ -137,6 +136,7 @@ const linger = 500 * time.Millisecond
 const meshConfig = `defaultConfig:
   proxyMetadata:
     FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default
+    FAIRWAY_SECRET_SERVICE_ACCOUNTS: "default/*"
 `
 
 // discovery returns the options of the control plane.
@@ -153,7 +153,7 @@ func (o Options) discovery() (out app.Options, err error) {
 	}
 	out.Identity.TrustDomain = trustDomain
 	out.Identity.CA.Plugged, out.Identity.CA.State = "", o.Folder.Authority()
-	out.ClusterDir, out.Shutdown = "", 0
+	out.ClusterDir, out.Shutdown = filepath.Join(string(o.Folder), "state"), 0
 	// A workload that ends, however, is gone at once.
 	out.ProxyLinger, out.HealthGrace, out.HealthStart = linger, 0, 2*time.Second
 	out.Log = slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: o.Level}))

@@ -20,7 +20,7 @@ import (
 // tokenLife is how long a workload's token waits for its agent.
 const tokenLife = 5 * time.Minute
 
-// Plane is what joining needs of the control plane. *app.Discovery is one, with its options.
+// plane is what joining needs of the control plane. *app.Discovery is one, with its options.
 type plane struct {
 	xds     string
 	roots   func() []byte
@@ -38,7 +38,17 @@ type joins struct {
 
 	mu       sync.Mutex
 	places   *places
-	services map[string]int // how many workloads have joined of a name
+	services map[string]int    // how many workloads have joined of a name
+	members  map[string]joined // by workload
+	expected map[string]bool   // those of members that had joined the control plane before this one, and may come back
+	file     string            // keeps the members
+}
+
+func newJoins(p plane, to *memory.Source, d *config.Decoder) *joins {
+	return &joins{
+		plane: p, source: to, decoder: d,
+		places: newPlaces(), services: map[string]int{}, members: map[string]joined{}, expected: map[string]bool{},
+	}
 }
 
 // name is what a workload may be called: it is a part of its host, and the name of objects, with a number.
@@ -105,15 +115,7 @@ func (j *joins) join(ctx context.Context, w folder.Workload) (member joined, out
 	if err != nil {
 		return member, out, err
 	}
-	j.mu.Lock()
-	member.Place, err = j.places.take(w)
-	if err == nil {
-		if err = j.add(member); err != nil {
-			j.places.leave(member.Place)
-		}
-	}
-	j.mu.Unlock()
-	if err != nil {
+	if member.Place, err = j.place(w); err != nil {
 		return member, out, err
 	}
 	out = folder.Welcome{Place: member.Place, Labels: member.labels(), XDS: j.plane.xds, Roots: string(j.plane.roots())}
@@ -135,6 +137,23 @@ func (j joined) describe() string {
 	return fmt.Sprintf(": http://%s, at %s:%d, is 127.0.0.1:%d", j.Name, j.Address, j.Inbound, j.Port)
 }
 
+// place gives a workload its place and its objects.
+func (j *joins) place(w folder.Workload) (at folder.Place, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if was := w.Was; was != nil && j.expected[was.Workload] && j.members[was.Workload].Place == *was {
+		delete(j.expected, was.Workload)
+		return *was, nil
+	}
+	if at, err = j.places.take(w); err != nil {
+		return at, err
+	}
+	if err = j.add(joined{w, at}); err != nil {
+		j.places.leave(at)
+	}
+	return at, err
+}
+
 // add adds the objects of a workload. The lock is held.
 func (j *joins) add(m joined) error {
 	trees := m.own()
@@ -146,7 +165,9 @@ func (j *joins) add(m joined) error {
 		return err
 	}
 	j.services[m.Name]++
+	j.members[m.Place.Workload] = m
 	j.source.Set(objects...)
+	j.keep()
 	return nil
 }
 
@@ -154,6 +175,10 @@ func (j *joins) add(m joined) error {
 func (j *joins) leave(m joined) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.remove(m)
+}
+
+func (j *joins) remove(m joined) {
 	gone := []config.Key{
 		{Kind: config.WorkloadGroup, Namespace: namespace, Name: m.Place.Workload},
 		{Kind: config.Sidecar, Namespace: namespace, Name: m.Place.Workload},
@@ -164,4 +189,7 @@ func (j *joins) leave(m joined) {
 	}
 	j.source.Delete(gone...)
 	j.places.leave(m.Place)
+	delete(j.members, m.Place.Workload)
+	delete(j.expected, m.Place.Workload)
+	j.keep()
 }

@@ -37,10 +37,11 @@ func runCommand(stdout, stderr io.Writer) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [flags] -- PROGRAM [ARGUMENT]...",
 		Short: "Runs an application in the mesh of pilot-discovery dev, with an Envoy beside it",
-		Long: "Runs an application in the mesh of pilot-discovery dev, with an Envoy beside it. It needs no root, and intercepts nothing.\n\n" +
-			"Other workloads reach the application by --name, as http://web. Its variables are PORT, where it must listen on 127.0.0.1, and\n" +
-			"HTTP_PROXY, its Envoy, through which it reaches others by their names. Ctrl-C ends it without losing a request. Several may have\n" +
-			"one name: they are instances of one service, and labels distinguish them (--label version=v2).",
+		Long: "Runs an application in the mesh of pilot-discovery dev, with an Envoy beside it. It needs no root, and intercepts " +
+			"nothing.\n\n" +
+			"Other workloads reach the application by --name, as http://web. Its variables are PORT, where it must listen on " +
+			"127.0.0.1,\nand HTTP_PROXY, its Envoy, through which it reaches others by their names. Ctrl-C ends it without losing a " +
+			"request.\nSeveral may have one name: they are instances of one service, and labels distinguish them (--label version=v2).",
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.options(args)
 			if err != nil {
@@ -58,7 +59,8 @@ func runCommand(stdout, stderr io.Writer) *cobra.Command {
 	}
 	s := c.Flags()
 	s.StringVar(&f.name, "name", "", "name of the service, and of the service account (default: the program's, or ingress)")
-	s.Uint16Var(&f.port, "port", 0, "port of 127.0.0.1 where the application listens (default: one that is free, which it reads from PORT)")
+	s.Uint16Var(&f.port, "port", 0,
+		"port of 127.0.0.1 where the application listens (default: one that is free, which it reads from PORT)")
 	s.StringVar(&f.protocol, "protocol", "http", "what it speaks there: http, http2, grpc, tcp, ...")
 	s.StringSliceVar(&f.labels, "label", nil, "label of the workload, as version=v1; may be repeated")
 	s.StringSliceVar(&f.upstreams, "upstream", nil,

@@ -43,6 +43,9 @@ func (a *agent) reportHealth(healthy bool, why string) {
 	if err := a.relay.Report(r); err != nil {
 		a.log.Error("the control plane is not told of the application's health", "error", err)
 	}
+	if a.o.Reported != nil {
+		a.o.Reported(healthy)
+	}
 }
 
 // reportStopping reports to the control plane that this workload is about to stop, if its health is reported at all, so that

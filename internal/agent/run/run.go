@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -56,6 +57,12 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) (code int, er
 	}
 	ready := make(chan struct{})
 	options.Ready = func() { close(ready) }
+	var once sync.Once
+	options.Reported = func(healthy bool) {
+		if healthy {
+			once.Do(func() { r.say("%s takes requests", r.place.Workload) })
+		}
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- proxy.Run(ctx, options, r.toProxy) }()
 	return r.supervise(ctx, ready, ended, signals, stop)

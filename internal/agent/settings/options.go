@@ -57,8 +57,10 @@ type Options struct {
 	Watched    []string
 	WatchEvery time.Duration
 
-	// Ready is called once, when the proxy is ready for the first time. Nil: nothing is.
-	Ready func()
+	// Ready is called once, when the proxy is ready for the first time, and Reported with each report of the application's health to the
+	// control plane. Nil: nothing is.
+	Ready    func()
+	Reported func(healthy bool)
 
 	// Unknown are fields of ProxyConfigs that Resolve skipped, each with its place; they are logged.
 	Unknown []string
