@@ -13,7 +13,7 @@ import (
 // TestDocsShowOutput: each block of README and docs/truth.md that begins with explain --log has the output of the golden test.
 func TestDocsShowOutput(t *testing.T) {
 	archive := golden.Read(t, "testdata/log.txtar")
-	for page, indent := range map[string]string{"../../README.md": "  ", "../../docs/truth.md": ""} {
+	for page, indent := range map[string]string{"../../README.md": "", "../../docs/truth.md": ""} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -32,6 +32,26 @@ func TestDocsShowOutput(t *testing.T) {
 		}
 		if shown == 0 {
 			t.Errorf("%s shows no explain --log", page)
+		}
+	}
+}
+
+// TestReadmeShowsAPlan: each line that README shows of a plan is one of the golden test's, in that order.
+func TestReadmeShowsAPlan(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```\n$ pilotctl plan -f reviews.yaml\n")
+	block, _, ok := strings.Cut(block, "```")
+	left := string(golden.Read(t, "testdata/plan.txtar").File("$ pilotctl plan -f files/reviews.yaml"))
+	if !ok || left == "" {
+		t.Fatal("there is no plan")
+	}
+	for line := range strings.Lines(block) {
+		var found bool
+		if _, left, found = strings.Cut(left, line); !found {
+			t.Fatalf("README shows a line that is not printed, or not there:\n%s", line)
 		}
 	}
 }
