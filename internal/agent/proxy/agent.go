@@ -54,6 +54,8 @@ type agent struct {
 	began  time.Time // of the last restart
 	result error     // how it went
 
+	unreached atomic.Pointer[string] // why the control plane cannot be reached, if Envoy connects to it itself; nil: not looked
+
 	warms     atomic.Int64 // listeners and clusters, as reported last
 	draining  atomic.Bool
 	mu        sync.Mutex       // guards the rest

@@ -46,6 +46,9 @@ func (a *agent) parts() []part {
 	if a.warming != nil {
 		parts = append(parts, part{"warming", func(ctx context.Context, up func()) error { up(); a.warming.Run(ctx); return nil }})
 	}
+	if a.relay == nil && a.o.CustomConfig == "" {
+		parts = append(parts, part{"reach", a.watchReach})
+	}
 	parts = append(parts, part{"memory", a.giveBackMemory})
 	if a.patches != nil {
 		parts = append(parts, part{"patches", func(ctx context.Context, up func()) error {

@@ -22,9 +22,15 @@ func newSecrets(o settings.Options) (*secrets.Secrets, error) {
 	return s, nil
 }
 
-// reasons returns why the proxy is not ready: its own reasons, and that it has no valid certificate.
+// reasons returns why the proxy is not ready: its own reasons, why it has no stream to the control plane, and
+// that it has no valid certificate.
 func (a *agent) reasons(ctx context.Context) []string {
 	out := a.ready.Reasons(ctx)
+	if len(out) > 0 && !a.draining.Load() {
+		if why := a.unreachable(); why != "" {
+			out = append(out, why)
+		}
+	}
 	if a.secrets != nil {
 		if err := a.secrets.Ready(); err != nil {
 			out = append(out, err.Error())

@@ -94,10 +94,10 @@ func (s *session) end() {
 func (s *session) step(ctx context.Context) error {
 	var opened chan struct{}
 	var toUp, fromUp, toDown chan wire.Message
-	var ended chan error
+	var ended, why chan error
 	var first, next wire.Message
 	if u := s.up; u != nil {
-		ended = u.ended
+		ended, why = u.ended, u.why
 		if !s.open {
 			opened = u.opened
 		}
@@ -132,6 +132,8 @@ func (s *session) step(ctx context.Context) error {
 		return s.forward(m)
 	case err := <-ended:
 		s.upstreamEnded(err)
+	case err := <-why:
+		s.unreached(err)
 	case <-s.retry.C:
 		s.connect(ctx)
 	case <-s.grace.C:
@@ -190,7 +192,26 @@ func (s *session) upstreamEnded(err error) {
 		}
 		s.status.Connected, s.status.Since, s.status.Upstream, s.status.Error = false, s.relay.o.Now(), "", err.Error()
 	})
-	s.relay.o.Log.Info("the control plane is away: the proxy keeps what it has", "error", err, "again_in", wait.Round(time.Millisecond))
+	again := wait.Round(time.Millisecond)
+	switch status.Code(err) {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.InvalidArgument, codes.ResourceExhausted, codes.Unimplemented:
+		s.relay.o.Log.Warn("the control plane refuses this proxy, which keeps what it has", "error", err, "again_in", again)
+	default:
+		s.relay.o.Log.Info("the control plane is away: the proxy keeps what it has", "error", err, "again_in", again)
+	}
+}
+
+// unreached notes why the attempt under way has no connection yet.
+func (s *session) unreached(err error) {
+	if s.open {
+		return
+	}
+	said := status.Convert(err).Message()
+	fresh := false
+	s.relay.note(func() { fresh, s.status.Error = s.status.Error != said, said })
+	if fresh {
+		s.relay.o.Log.Info("the control plane cannot be reached: the proxy keeps what it has", "error", said)
+	}
 }
 
 // reconnect ends the upstream stream, so that the next one begins with what Envoy holds now.

@@ -28,7 +28,7 @@ type SessionStatus struct {
 	Since     time.Time `json:"since,omitzero"`     // when that last changed
 	Upstream  string    `json:"upstream,omitempty"` // address of the control plane
 	Streams   uint64    `json:"streams"`            // upstream streams so far
-	Error     string    `json:"error,omitempty"`    // how the last one ended
+	Error     string    `json:"error,omitempty"`    // how the last one ended, or why there is none
 }
 
 // TypeStatus counts the messages of one type.

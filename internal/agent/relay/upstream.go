@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/peer"
 )
 
@@ -23,6 +24,7 @@ type upstream struct {
 	number uint64 // distinct within a session, from 1
 	stop   context.CancelFunc
 	opened chan struct{}     // closed once messages can be sent
+	why    chan error        // receives why the control plane cannot be reached, for as long as it cannot
 	in     chan wire.Message // to the control plane
 	out    chan wire.Message // from it
 	ended  chan error        // how it ended; one value
@@ -37,13 +39,41 @@ func connect(ctx context.Context, conn *grpc.ClientConn, number uint64) *upstrea
 		number: number,
 		stop:   stop,
 		opened: make(chan struct{}),
+		why:    make(chan error, 1),
 		in:     make(chan wire.Message),
 		out:    make(chan wire.Message),
 		ended:  make(chan error, 1),
 		peer:   make(chan string, 1),
 	}
 	u.all.Go(func() { u.ended <- u.run(ctx, conn) })
+	u.all.Go(func() { u.watch(ctx, conn) })
 	return u
+}
+
+// watch finds out why the control plane cannot be reached: a stream that waits for it does not say so.
+func (u *upstream) watch(ctx context.Context, conn *grpc.ClientConn) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for {
+		state := conn.GetState()
+		select {
+		case <-u.opened:
+			return
+		default:
+		}
+		if state == connectivity.TransientFailure {
+			if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+service+"/"+method,
+				grpc.ForceCodecV2(wire.Codec{})); err != nil {
+				select {
+				case u.why <- err:
+				default: // the last reason has not been read
+				}
+			}
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
 }
 
 // close ends the stream and waits until nothing of it runs.

@@ -344,6 +344,10 @@ func (h *handshake) explain(err error) error {
 	st := status.Convert(err)
 	switch st.Code() {
 	case codes.Unavailable, codes.DeadlineExceeded:
+		if strings.Contains(st.Message(), "first record does not look like a TLS handshake") {
+			return fmt.Errorf("what listens at %s speaks plaintext, and a certificate authority speaks TLS; name its port with CA_ADDR, "+
+				"usually 15012", h.address)
+		}
 		return fmt.Errorf("the certificate authority at %s does not answer: %s", h.address, st.Message())
 	case codes.Unimplemented:
 		return fmt.Errorf("what listens at %s is not a certificate authority: %s", h.address, st.Message())

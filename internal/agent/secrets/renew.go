@@ -84,7 +84,11 @@ func (r *renewer) renew(ctx context.Context) (due time.Time, err error) {
 	r.failures++
 	due = r.secrets.opts.Now().Add(r.wait())
 	r.secrets.fail(DefaultName, err)
-	r.secrets.opts.Log.Error("no new certificate; what there is stays", "attempt", r.failures, "again", due, "ends", r.ends(), "error", err)
+	if ends := r.ends(); ends.IsZero() {
+		r.secrets.opts.Log.Error("no new certificate, and none yet", "attempt", r.failures, "again", due, "error", err)
+	} else {
+		r.secrets.opts.Log.Error("no new certificate; what there is stays", "attempt", r.failures, "again", due, "ends", ends, "error", err)
+	}
 	return due, err
 }
 
