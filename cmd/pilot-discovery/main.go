@@ -15,6 +15,7 @@ import (
 	"fairway/internal/app"
 	"fairway/internal/app/authority"
 	"fairway/internal/dev"
+	"fairway/internal/verbs"
 )
 
 func main() {
@@ -54,5 +55,6 @@ func command() *cobra.Command {
 	root.AddCommand(discovery)
 	root.AddCommand(authority.Commands()...)
 	root.AddCommand(replayCommand(), dev.Command())
+	verbs.Strict(root)
 	return root
 }

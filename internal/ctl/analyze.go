@@ -60,6 +60,9 @@ func (s *session) analyze() *cobra.Command {
 			}
 			found, err := analyze.Run(cmd.Context(), o)
 			found = a.counting(found, len(args) == 0)
+			if err != nil && len(a.shown(found)) == 0 {
+				return err // "no problems" would not be true
+			}
 			if err := a.write(cmd.OutOrStdout(), a.shown(found)); err != nil {
 				return output.Fail(err)
 			}

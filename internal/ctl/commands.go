@@ -19,6 +19,7 @@ import (
 	"fairway/internal/ctl/truth"
 	"fairway/internal/ctl/workload"
 	"fairway/internal/printable"
+	"fairway/internal/verbs"
 	"fairway/internal/xdstype"
 )
 
@@ -61,7 +62,20 @@ func Command(version string) *cobra.Command {
 	root.AddCommand(planning.Commands(s)...)
 	root.AddCommand(stored.Commands(truth.Follow(s))...)
 	root.AddCommand(installing.Commands(&s.cluster)...)
+	root.AddCommand(ambient("ztunnel-config", "zc"), ambient("waypoint"))
+	verbs.Strict(root)
 	return root
+}
+
+// ambient is a verb of istioctl's for ambient mode.
+func ambient(name string, aliases ...string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Aliases: aliases, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("%s: there is no ambient mode here, no ztunnel and no waypoint: proxies are sidecars and gateways "+
+				"(pilotctl proxy-status)", name)
+		},
+	}
 }
 
 func (s *session) show(cmd *cobra.Command, sh output.Sheet) error {

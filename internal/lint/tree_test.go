@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	},
 	"ctl": {
 		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot",
-		"spelling", "store", "trial", "xdstype", "kubeclient", "dev/folder",
+		"spelling", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable"},
@@ -166,6 +166,8 @@ var arrows = map[string][]string{
 	"webhook/place": {},
 	// Text of strangers is made safe to show wherever it comes in.
 	"printable": {},
+	// Command lines that refuse unknown verbs.
+	"verbs": {},
 	// Suggestions for unknown names.
 	"spelling": {},
 	// Values from outside that rows need, and that come later.
