@@ -22,8 +22,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// explainz shows what a proxy does with a request, by the resources that it holds. One request at a time is answered: each decodes all
-// resources of a proxy.
+// explainz shows what a proxy does with a request, by the resources that it holds. It is a question: it decodes all resources of a proxy.
 func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	proxy, ok := p.proxy(w, r, query.Get("proxyID"))
@@ -34,12 +33,6 @@ func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 	request, err := requestOf(about, query)
 	if err != nil {
 		writeError(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	select {
-	case p.interprets <- struct{}{}:
-		defer func() { <-p.interprets }()
-	case <-r.Context().Done():
 		return
 	}
 	config, err := p.heldConfig(proxy)
