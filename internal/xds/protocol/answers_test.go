@@ -283,7 +283,7 @@ func TestAuditOfWhatIsMissing(t *testing.T) {
 			request(xdstype.SecretURL, "s", "t")
 		}
 		if !k.viewer.Read(func(v *library.View) {
-			if out := (library.Audited{}); !k.m.Audit(v, &out) || out.Count() > 0 {
+			if out := (library.Audited{}); !k.m.Audit(v, NewPass(), &out) || out.Count() > 0 {
 				t.Errorf("delta %v: %+v", delta, out)
 			}
 		}) {

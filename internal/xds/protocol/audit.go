@@ -8,12 +8,19 @@ import (
 
 // Audit compares the resources that the client holds with those that its stacks resolve to, and queues the differences. It returns
 // false, and compares nothing, while something is to be sent or un-ACKed.
-func (m *Machine) Audit(v *library.View, out *library.Audited) bool {
+func (m *Machine) Audit(v *library.View, pass *Pass, out *library.Audited) bool {
 	if m.pull(v); !m.Synced() {
 		return false
 	}
 	for _, s := range m.order {
-		m.auditType(v, s, out)
+		key, now, known := m.viewOf(s)
+		if known && now.like(pass.alike[key]) {
+			continue
+		}
+		before := out.Count()
+		if m.auditType(v, s, out); known && out.Count() == before {
+			pass.keep(key, now)
+		}
 	}
 	return true
 }

@@ -30,7 +30,7 @@ func TestAuditOfAMachine(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("a", 1), cluster("b", 1))
 	k.ask(xdstype.ClusterURL)
-	if k.m.Audit(k.view(), &library.Audited{}) {
+	if k.m.Audit(k.view(), NewPass(), &library.Audited{}) {
 		t.Error("audited with something to send")
 	}
 	k.expect("Cluster a b")

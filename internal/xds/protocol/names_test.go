@@ -475,7 +475,7 @@ func (s *session) check() {
 		s.t.Error("at rest, and not synced")
 	}
 	var found library.Audited
-	if s.viewer.Read(func(v *library.View) { s.m.Audit(v, &found) }); found.Count() > 0 {
+	if s.viewer.Read(func(v *library.View) { s.m.Audit(v, NewPass(), &found) }); found.Count() > 0 {
 		s.t.Errorf("an audit finds %+v", found)
 	}
 }
