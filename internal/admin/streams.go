@@ -33,7 +33,7 @@ func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 		p.Compare(r.Context(), doubtful)
 		shown = p.visible(viewerOf(r))
 	}
-	out, behind := make([]page.ProxySync, len(shown)), p.behind()
+	out, behind := make([]page.ProxySync, len(shown)), p.behind(viewerOf(r))
 	for i, s := range shown {
 		out[i] = p.sync(s)
 		out[i].Behind = behind[s.Connection]

@@ -86,7 +86,7 @@ func TestOrder(t *testing.T) {
 		if want := []string{"first", "a1", "b1", "c1", "a2", "b2", "a3"}; !slices.Equal(c.answered, want) {
 			t.Errorf("answered %q, want %q", c.answered, want)
 		}
-		if want := (0 + 1 + 2 + 3 + 4 + 5) * time.Second; c.waited != want || q.Waiting() != 0 {
+		if want := 15 * time.Second; c.waited != want || q.Waiting() != 0 {
 			t.Errorf("they waited %s in all, want %s; %d wait", c.waited, want, q.Waiting())
 		}
 	})
@@ -98,7 +98,9 @@ func TestFull(t *testing.T) {
 		q, c := newQueue()
 		end := hold(t, q)
 		ctx, leave := context.WithCancel(t.Context())
-		ask := func(caller string) error { return q.Ask(ctx, Question{"more", caller}, func(context.Context) error { return nil }) }
+		ask := func(caller string) error {
+			return q.Ask(ctx, Question{"more", caller}, func(context.Context) error { return nil })
+		}
 		for _, caller := range []string{"a", "b"} {
 			for range mostOfOne {
 				go func() {

@@ -68,7 +68,7 @@ func TestStatusOfARefusal(t *testing.T) {
 	want := func(rejected string, refused []string, resources, pending int) {
 		t.Helper()
 		st := k.m.Status()[xdstype.SecretURL]
-		if st.Rejected != rejected || !slices.Equal(k.m.Refused(), refused) || st.ClientResources != resources || st.Pending != pending {
+		if st.Rejected != rejected || !slices.Equal(k.m.Refused(), refused) || k.m.holds(xdstype.SecretURL) != resources || st.Pending != pending {
 			t.Errorf("the status is %+v, refused are %v; want %q, %v, %d resources, %d pending", st, k.m.Refused(), rejected, refused,
 				resources, pending)
 		}
@@ -488,7 +488,7 @@ func TestStaleReports(t *testing.T) {
 	k.put(secret("a", 1), secret("b", 1))
 	k.initial(xdstype.SecretURL, []string{"a", "none"}, secret("a", 1), secret("b", 1), secret("gone", 1))
 	k.expect("Secret -none")
-	if st := k.m.Status()[xdstype.SecretURL]; st.ClientResources != 1 || st.Pending != 0 {
+	if st := k.m.Status()[xdstype.SecretURL]; k.m.holds(xdstype.SecretURL) != 1 || st.Pending != 0 {
 		t.Errorf("the status is %+v", st)
 	}
 	k.del(xdstype.SecretURL, "b")

@@ -392,8 +392,8 @@ func (s *session) nothingHeldBack() {
 		if xdstype.RankOf(typ) == xdstype.OtherRank && !s.refusing && st.Pending > 0 && len(l.flights) < s.m.window(s.m.subs[typ]) {
 			s.t.Errorf("%d names of %s wait, with %d responses on the way", st.Pending, xdstype.Short(typ), len(l.flights))
 		}
-		if !s.refusing && s.delta && st.ClientResources != len(l.versions) {
-			s.t.Errorf("the client holds %d resources of %s, not %d", len(l.versions), xdstype.Short(typ), st.ClientResources)
+		if !s.refusing && s.delta && s.m.holds(typ) != len(l.versions) {
+			s.t.Errorf("the client holds %d resources of %s, not %d", len(l.versions), xdstype.Short(typ), s.m.holds(typ))
 		}
 	}
 }

@@ -47,10 +47,12 @@ func (m *Machine) viewOf(s *sub) (key view, h held, ok bool) {
 	key = view{typ: s.typ, delta: m.delta, full: s.full, wildcard: s.wildcard}
 	copy(key.shelves[:], s.stack)
 	h.changed = s.stack.Newest()
+	s.slots.Share(m.shared.pages)
 	if h.pages, ok = s.slots.SharedPages(); !ok {
 		return key, h, false
 	}
 	if routes := m.ranks[xdstype.RouteRank]; s.rank == xdstype.VirtualHostRank && routes != nil {
+		routes.slots.Share(m.shared.pages)
 		h.routes, ok = routes.slots.SharedPages()
 	}
 	return key, h, ok
