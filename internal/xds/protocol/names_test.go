@@ -51,10 +51,11 @@ type session struct {
 	nonces   map[string]bool
 	more     map[string]*got // by type: the response before, if nothing has happened since
 	taken    int             // responses that clients have taken
+	pass     *Pass           // of all audits
 }
 
 func newSession(t testing.TB, delta, refusing bool, seed uint64) *session {
-	s := &session{rig: newRig(t, delta), delta: delta, refusing: refusing, rng: rand.New(rand.NewPCG(seed, 11))}
+	s := &session{rig: newRig(t, delta), pass: NewPass(), delta: delta, refusing: refusing, rng: rand.New(rand.NewPCG(seed, 11))}
 	for _, typ := range namesTypes {
 		s.clients = append(s.clients, &anyClient{typ: typ, delta: delta, names: map[string]bool{}, held: map[string]spec{},
 			missing: map[string]bool{}, versions: map[string]string{}})
@@ -475,7 +476,7 @@ func (s *session) check() {
 		s.t.Error("at rest, and not synced")
 	}
 	var found library.Audited
-	if s.viewer.Read(func(v *library.View) { s.m.Audit(v, NewPass(), &found) }); found.Count() > 0 {
+	if s.viewer.Read(func(v *library.View) { s.m.Audit(v, s.pass, &found) }); found.Count() > 0 {
 		s.t.Errorf("an audit finds %+v", found)
 	}
 }
