@@ -33,7 +33,8 @@ func door(profiles bool) http.Handler {
 		},
 	)
 	return (&admin.Pages{
-		Graph: graph, Streams: server, Questions: atOnce(metrics), Metrics: metrics, Ready: func() error { return nil }, Problems: graph.Problems,
+		Graph: graph, Streams: server, Questions: atOnce(metrics), Metrics: metrics,
+		Ready: func() error { return nil }, Problems: graph.Problems,
 		Proxy: func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false }, Authority: func() any { return "roots" },
 		Live: func(admin.LiveQuestion) page.Live { return page.Live{State: page.LiveYes} },
 		History: func(f admin.TurnFilter) []page.Turn {

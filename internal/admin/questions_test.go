@@ -41,7 +41,8 @@ func TestTooManyQuestions(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				codes[w.Code]++
-				if w.Code == http.StatusServiceUnavailable && (w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "ask again")) {
+				if w.Code == http.StatusServiceUnavailable &&
+					(w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "ask again")) {
 					t.Errorf("late: %v %s", w.Header(), w.Body)
 				}
 			})

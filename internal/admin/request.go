@@ -196,8 +196,8 @@ func direct(proxy mesh.Proxy, query url.Values, out *interpret.Request) error {
 	return nil
 }
 
-// heldConfig returns the resources that a proxy holds, as the interpreter reads them. Clusters and load assignments, of which a request needs
-// few, are decoded when they are asked for; failed is then the error of the first that cannot be.
+// heldConfig returns the resources that a proxy holds, as the interpreter reads them. Clusters and load assignments, of which a request
+// needs few, are decoded when they are asked for; failed is then the error of the first that cannot be.
 func (p *Pages) heldConfig(proxy xds.ProxyStatus) (out interpret.Config, failed *error, err error) {
 	out = interpret.Config{
 		Listeners: map[string]*listenerv3.Listener{}, Routes: map[string]*routev3.RouteConfiguration{},

@@ -2,14 +2,14 @@ package xds
 
 import (
 	"fairway/internal/xds/library"
-	"fairway/internal/xds/protocol"
+	"fairway/internal/xds/slots"
 )
 
 // Pass remembers what an audit has compared.
-type Pass = protocol.Pass
+type Pass = slots.Pass
 
 // NewPass returns a pass that has compared nothing.
-func NewPass() *Pass { return protocol.NewPass() }
+func NewPass() *Pass { return slots.NewPass() }
 
 // Connections lists the streams that have identified themselves, oldest first.
 func (s *Server) Connections() []uint64 {

@@ -38,7 +38,7 @@ type fleet struct {
 // ofConnection is how many streams share a connection.
 const ofConnection = 100
 
-// startFleet opens n streams to a server. first returns what a client sends first, as encoded requests: the first part of the first one is its node.
+// startFleet opens n streams to a server. first returns what a client sends first: its node as a part of a request, and requests.
 func startFleet(addr string, n int, first func(i int) (node []byte, requests [][]byte)) (*fleet, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &fleet{cancel: cancel, all: make(chan struct{})}
@@ -52,8 +52,8 @@ func startFleet(addr string, n int, first func(i int) (node []byte, requests [][
 			f.conns = append(f.conns, conn)
 		}
 		desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-		s, err := f.conns[len(f.conns)-1].NewStream(ctx, desc, discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResources_FullMethodName,
-			grpc.WaitForReady(true))
+		method := discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResources_FullMethodName
+		s, err := f.conns[len(f.conns)-1].NewStream(ctx, desc, method, grpc.WaitForReady(true))
 		if err != nil {
 			return f, fmt.Errorf("stream %d: %w", i, err)
 		}

@@ -378,8 +378,8 @@ func (in *interrogation) once(ctx context.Context, c timed, into *[3][]float64) 
 	return err
 }
 
-// inquire asks all questions in turn at a steady rate, and lets none wait for another. The function that it returns stops that, and returns how many were
-// asked.
+// inquire asks all questions in turn at a steady rate, and lets none wait for another. The function that it returns stops that, and returns
+// how many were asked.
 func (in *interrogation) inquire(ctx context.Context) (stop func() (int, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -434,8 +434,8 @@ func printAsking(to io.Writer, a asking) {
 			{"middle client", c.Alone.Middle, c.Beside.Middle},
 			{"last client", c.Alone.Last, c.Beside.Last},
 		} {
-			fmt.Fprintf(w, "    %s\t%.1f ms (p99 %.1f, most %.1f)\tbeside questions %.1f ms (p99 %.1f, most %.1f)\n", of.name, of.alone.Median,
-				of.alone.P99, of.alone.Max, of.beside.Median, of.beside.P99, of.beside.Max)
+			fmt.Fprintf(w, "    %s\t%.1f ms (p99 %.1f, most %.1f)\tbeside questions %.1f ms (p99 %.1f, most %.1f)\n", of.name,
+				of.alone.Median, of.alone.P99, of.alone.Max, of.beside.Median, of.beside.P99, of.beside.Max)
 		}
 	}
 	w.Flush()

@@ -106,8 +106,8 @@ const (
 	compareTime  = time.Second          // of comparing in all
 )
 
-// Compare compares streams with the tables, for callers that are about to report them as synced. between calls a function between two turns:
-// streams are compared until a time has passed, then turns go on. Streams that are left after compareTime are not compared.
+// Compare compares streams with the tables, for callers that are about to report them as synced. between calls a function between two
+// turns: streams are compared until a time has passed, then turns go on. Streams that are left after compareTime are not compared.
 func (a *Auditor) Compare(ctx context.Context, between func(context.Context, func()) error, connections []uint64) {
 	for took := time.Duration(0); len(connections) > 0 && took < compareTime; {
 		if between(ctx, func() {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
 	"fairway/internal/xdstype"
 )
 
@@ -30,7 +31,7 @@ func TestAuditOfAMachine(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("a", 1), cluster("b", 1))
 	k.ask(xdstype.ClusterURL)
-	if k.m.Audit(k.view(), NewPass(), &library.Audited{}) {
+	if k.m.Audit(k.view(), slots.NewPass(), &library.Audited{}) {
 		t.Error("audited with something to send")
 	}
 	k.expect("Cluster a b")
@@ -57,16 +58,16 @@ func TestAuditOfAMachine(t *testing.T) {
 	}
 }
 
-// TestAuditComparesOnce: within a pass, what a client holds is compared once while neither that nor the tables change. A change of either is
-// found.
+// TestAuditComparesOnce: within a pass, what a client holds is compared once while neither that nor the tables change. A change of either
+// is found.
 func TestAuditComparesOnce(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("a", 1), cluster("b", 1))
 	k.ask(xdstype.ClusterURL)
 	k.expect("Cluster a b")
 	k.ack(xdstype.ClusterURL)
-	pass := NewPass()
-	audit := func(pass *Pass) int {
+	pass := slots.NewPass()
+	audit := func(pass *slots.Pass) int {
 		t.Helper()
 		var out library.Audited
 		if !k.m.Audit(k.view(), pass, &out) {
@@ -74,8 +75,8 @@ func TestAuditComparesOnce(t *testing.T) {
 		}
 		return out.Count()
 	}
-	if n := audit(pass); n != 0 || len(pass.alike) != 1 {
-		t.Fatalf("%d differences, %d views are remembered", n, len(pass.alike))
+	if n := audit(pass); n != 0 || pass.Views() != 1 {
+		t.Fatalf("%d differences, %d views are remembered", n, pass.Views())
 	}
 	sub := k.m.subs[xdstype.ClusterURL]
 	for page := range sub.slots.Pages() { // nothing writes to a shared page: so a look at it shows
@@ -88,7 +89,7 @@ func TestAuditComparesOnce(t *testing.T) {
 	if n := audit(pass); n != 0 {
 		t.Errorf("%d differences: pages that were compared are compared again", n)
 	}
-	if n := audit(NewPass()); n != 1 {
+	if n := audit(slots.NewPass()); n != 1 {
 		t.Errorf("%d differences in another pass, want one", n)
 	}
 	k.expect("Cluster b")

@@ -12,6 +12,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
 	"fairway/internal/xdstype"
 )
@@ -51,11 +52,11 @@ type session struct {
 	nonces   map[string]bool
 	more     map[string]*got // by type: the response before, if nothing has happened since
 	taken    int             // responses that clients have taken
-	pass     *Pass           // of all audits
+	pass     *slots.Pass     // of all audits
 }
 
 func newSession(t testing.TB, delta, refusing bool, seed uint64) *session {
-	s := &session{rig: newRig(t, delta), pass: NewPass(), delta: delta, refusing: refusing, rng: rand.New(rand.NewPCG(seed, 11))}
+	s := &session{rig: newRig(t, delta), pass: slots.NewPass(), delta: delta, refusing: refusing, rng: rand.New(rand.NewPCG(seed, 11))}
 	for _, typ := range namesTypes {
 		s.clients = append(s.clients, &anyClient{typ: typ, delta: delta, names: map[string]bool{}, held: map[string]spec{},
 			missing: map[string]bool{}, versions: map[string]string{}})

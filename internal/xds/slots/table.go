@@ -161,18 +161,11 @@ func (s *Table) Bytes() int {
 	return n
 }
 
-// SharedPages returns the pages, some of them nil, if no name is without a number and no page is this stream's alone: then nothing modifies
-// them. The result must not be modified, and is valid until the table is.
-func (s *Table) SharedPages() (pages []*Page, ok bool) {
-	if s.unnumbered != nil {
-		return nil, false
-	}
-	for page, at := range s.numbered.Pages {
-		if w := page >> 6; at != nil && (w >= len(s.shared) || s.shared[w]&(1<<(page&63)) == 0) {
-			return nil, false
-		}
-	}
-	return s.numbered.Pages, true
+// SharedPages shares the pages (Share) and returns them, some of them nil; false: names without a number are not on any. The result must
+// not be modified, and is valid until the table is.
+func (s *Table) SharedPages(pool *Pool) (pages []*Page, ok bool) {
+	s.Share(pool)
+	return s.numbered.Pages, s.unnumbered == nil
 }
 
 // Pages yields the pages, which may be shared.
