@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/interpret"
+	"fairway/internal/interpret/way"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/table"
@@ -53,7 +54,7 @@ func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := explanation(proxy, answer)
-	p.trace(viewerOf(r), mesh.ProxyID(proxy.Proxy), &out)
+	p.trace(viewerOf(r), mesh.ProxyID(proxy.Proxy), answer, &out)
 	writeJSON(w, out)
 }
 
@@ -62,26 +63,31 @@ const mostTraced = 20
 
 // trace adds to the steps the objects that their resources were made from, as far as the viewer may see these. A turn waits for one
 // resource at most.
-func (p *Pages) trace(v viewer, proxy mesh.ProxyID, out *page.RequestExplanation) {
+func (p *Pages) trace(v viewer, proxy mesh.ProxyID, answer interpret.Answer, out *page.RequestExplanation) {
+	type resource struct {
+		typ  xdstype.Type
+		name string
+	}
 	var text strings.Builder
-	known := map[string]traced{}
-	for i := range out.Ways {
-		for j := range out.Ways[i].Steps {
-			s := &out.Ways[i].Steps[j]
-			typ, name, ok := resourceOf(*s)
-			if !ok {
+	known := map[resource]traced{}
+	for i, one := range answer.Ways {
+		for j, step := range one.Steps {
+			typ, is := decisive[step.Type]
+			if !is {
 				continue
 			}
-			from, again := known[s.Stage+" "+name]
+			by := resource{typ, step.Name}
+			from, again := known[by]
 			if !again {
-				from = p.made(v, proxy, typ, name)
-				known[s.Stage+" "+name] = from
+				from = p.made(v, proxy, typ, step.Name)
+				known[by] = from
 			}
+			s := &out.Ways[i].Steps[j]
 			s.Objects, s.MoreObjects = append(s.Objects, from.objects...), from.more
 			if again || len(s.Objects) == 0 {
 				continue
 			}
-			fmt.Fprintf(&text, "  %s %s: %s", s.Stage, name, strings.Join(s.Objects, ", "))
+			fmt.Fprintf(&text, "  %s %s: %s", s.Stage, step.Name, strings.Join(s.Objects, ", "))
 			if from.more {
 				text.WriteString(", and others")
 			}
@@ -91,6 +97,11 @@ func (p *Pages) trace(v viewer, proxy mesh.ProxyID, out *page.RequestExplanation
 	if text.Len() > 0 {
 		out.Text += "made from:\n" + text.String()
 	}
+}
+
+// decisive are the types of the resources whose objects are named.
+var decisive = map[way.ResourceType]xdstype.Type{
+	way.Listener: xdstype.Listeners, way.VirtualHost: xdstype.VirtualHosts, way.Cluster: xdstype.Clusters,
 }
 
 // traced are the objects that a resource was made from, as far as a viewer sees them.
@@ -112,29 +123,6 @@ func (p *Pages) made(v viewer, proxy mesh.ProxyID, typ xdstype.Type, name string
 		}
 	}
 	return out
-}
-
-// resourceOf returns the resource that decides a step; false: the page names no objects for such a step.
-func resourceOf(s page.RequestStep) (typ xdstype.Type, name string, ok bool) {
-	switch s.Stage {
-	case "listener":
-		name, ok = quoted(s.Resource)
-		return xdstype.Listeners, name, ok
-	case "virtual host":
-		name, ok = quoted(s.Part)
-		return xdstype.VirtualHosts, name, ok
-	case "cluster":
-		name, ok = quoted(s.Resource)
-		return xdstype.Clusters, name, ok
-	}
-	return 0, "", false
-}
-
-// quoted returns the first text in quotes.
-func quoted(text string) (string, bool) {
-	_, rest, ok := strings.Cut(text, `"`)
-	name, _, closed := strings.Cut(rest, `"`)
-	return name, ok && closed
 }
 
 // requestOf reads a request and the place where it reaches a proxy.

@@ -40,7 +40,7 @@ func Forward(on *way.Walk, r Resources, destination netip.AddrPort, o way.Outcom
 	}
 	w.Validate(w.Resource, c)
 	s := w.Step("cluster", w.Resource, "", "%s", describeCluster(c))
-	s.Objects = way.Objects(c.GetMetadata())
+	s.By(way.Cluster, name).Objects = way.Objects(c.GetMetadata())
 	o.Balancer = c.GetLbPolicy().String()
 	if c.GetLoadBalancingPolicy() != nil {
 		o.Balancer = "load_balancing_policy"
