@@ -83,7 +83,10 @@ type debugPage struct {
 
 func (p *Pages) debug() []debugPage {
 	all := []debugPage{
-		{"syncz", "the responses sent to and acknowledged by each proxy, by type", p.question("sync", p.syncz), false},
+		{
+			"syncz", "the responses sent to and acknowledged by each proxy, by type: ?brief=true, without comparing",
+			p.question("sync", p.syncz), false,
+		},
 		{"config_dump", "the resources sent to a proxy, in the form of Envoy's admin page: ?proxyID=", p.configDump, false},
 		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds|sds", p.resourcez, false},
 		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz, false},
@@ -257,27 +260,30 @@ func fail(w http.ResponseWriter, err error) {
 	writeError(w, err.Error(), http.StatusInternalServerError)
 }
 
+// pieceRows is how many rows are described before turns go on.
+const pieceRows = 500
+
 func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
-	type listed struct {
-		key  mesh.ServiceKey
-		info page.ServiceInfo
-	}
-	var out []listed
 	host := r.URL.Query().Get("host")
+	var all iter.Seq2[mesh.ServiceKey, *mesh.Service]
 	p.Graph.Store.Read(func(tx *table.Tx) {
-		for k, s := range table.Each(tx, p.Graph.Registry.Services) {
-			if !viewerOf(r).sees(s.Key.Namespace) || host != "" && host != string(s.Key.Host) {
-				continue
-			}
-			info := serviceInfo(s, p.Graph.HasPrecedence(tx, k), p.Graph.AutoVIP(tx, s))
-			info.Object = p.Graph.WithPlace(tx, s.Origin)
-			out = append(out, listed{k, info})
-		}
+		all = table.Snapshot(tx, p.Graph.Registry.Services, func(_ mesh.ServiceKey, s *mesh.Service) bool {
+			return viewerOf(r).sees(s.Key.Namespace) && (host == "" || host == string(s.Key.Host))
+		})
 	})
-	slices.SortFunc(out, func(a, b listed) int { return mesh.CompareServiceKey(a.key, b.key) })
-	shown := make([]page.ServiceInfo, len(out))
-	for i, l := range out {
-		shown[i] = l.info
+	var services []*mesh.Service
+	for _, s := range all {
+		services = append(services, s)
+	}
+	shown := make([]page.ServiceInfo, 0, len(services))
+	for piece := range slices.Chunk(services, pieceRows) {
+		p.Graph.Store.Read(func(tx *table.Tx) {
+			for _, s := range piece {
+				info := serviceInfo(s, p.Graph.HasPrecedence(tx, s.Key), p.Graph.AutoVIP(tx, s))
+				info.Object = p.Graph.WithPlace(tx, s.Origin)
+				shown = append(shown, info)
+			}
+		})
 	}
 	writeJSON(w, shown)
 }
