@@ -29,10 +29,12 @@ func door(profiles bool) http.Handler {
 			Clusters: func() (int, int) { return 0, 0 }, Stale: func() map[string]float64 { return nil },
 			LeftOut: func() map[string]uint64 { return nil },
 			Waiting: func() int { return 0 }, Reduced: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
+			Questions: func() int { return 0 },
 		},
 	)
 	return (&admin.Pages{
-		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: graph.Problems,
+		Graph: graph, Streams: server, Questions: atOnce(metrics), Metrics: metrics,
+		Ready: func() error { return nil }, Problems: graph.Problems,
 		Proxy: func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false }, Authority: func() any { return "roots" },
 		Live: func(admin.LiveQuestion) page.Live { return page.Live{State: page.LiveYes} },
 		History: func(f admin.TurnFilter) []page.Turn {

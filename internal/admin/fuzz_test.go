@@ -32,10 +32,11 @@ func FuzzQueries(f *testing.F) {
 			Clusters: func() (int, int) { return 0, 0 }, Stale: func() map[string]float64 { return nil },
 			LeftOut: func() map[string]uint64 { return nil },
 			Waiting: func() int { return 0 }, Reduced: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
+			Questions: func() int { return 0 },
 		},
 	)
 	pages := &admin.Pages{
-		Graph: graph, Streams: server, Metrics: metrics, Ready: func() error { return nil }, Problems: problems,
+		Graph: graph, Streams: server, Questions: atOnce(metrics), Metrics: metrics, Ready: func() error { return nil }, Problems: problems,
 		Proxy:   func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false },
 		Live:    func(admin.LiveQuestion) page.Live { return page.Live{} },
 		History: func(admin.TurnFilter) []page.Turn { return nil },

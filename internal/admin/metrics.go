@@ -39,7 +39,9 @@ type Metrics struct {
 	diverged    *prometheus.CounterVec
 	compared    prometheus.Counter
 	doors
-	refusals *prometheus.CounterVec
+	// Questions counts questions. It implements questions.Meter.
+	Questions asked
+	refusals  *prometheus.CounterVec
 
 	keysFetched, keysFailed prometheus.Counter
 }
@@ -89,6 +91,7 @@ func NewMetrics(version string) *Metrics {
 		m.diverged.WithLabelValues(of)
 	}
 	m.doors = newDoors(m.Registry)
+	m.Questions = newAsked(m.Registry)
 	m.register(version)
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -21,6 +22,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/questions"
 	"fairway/internal/snapshot"
 	"fairway/internal/source/shards"
 	"fairway/internal/table"
@@ -33,9 +35,11 @@ import (
 type Pages struct {
 	Graph   *compile.Graph
 	Streams *xds.Server
-	Compare func(context.Context, []uint64) // compares these streams with the tables; returns once it has, or when the context ends
-	Metrics *Metrics
-	Ready   func() error // nil once proxies are served; else the missing part
+	// Questions answers pages that cost much, one at a time.
+	Questions *questions.Queue
+	Compare   func(context.Context, []uint64) // compares these streams with the tables; returns once it has, or when the context ends
+	Metrics   *Metrics
+	Ready     func() error // nil once proxies are served; else the missing part
 	// Behind returns a line for each source that is not up to date; nil: not known.
 	Behind   func() []string
 	Problems func() []mesh.Problem                    // in order
@@ -66,9 +70,8 @@ type Pages struct {
 	// Keys returns the content of /debug/jwksz; nil: there is no such page.
 	Keys func() any
 
-	audit      *rate.Limiter // of the log of refusals
-	interprets chan struct{} // holds a token while explainz answers
-	snapshots  chan struct{} // holds a token while a snapshot is taken and sent
+	audit  *rate.Limiter // of the log of refusals
+	unread atomic.Int32  // snapshots that are made, and not yet read
 }
 
 // debugPage is one page below /debug.
@@ -80,7 +83,10 @@ type debugPage struct {
 
 func (p *Pages) debug() []debugPage {
 	all := []debugPage{
-		{"syncz", "the responses sent to and acknowledged by each proxy, by type", p.syncz, false},
+		{
+			"syncz", "the responses sent to and acknowledged by each proxy, by type: ?brief=true, without comparing",
+			p.question("sync", p.syncz), false,
+		},
 		{"config_dump", "the resources sent to a proxy, in the form of Envoy's admin page: ?proxyID=", p.configDump, false},
 		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds|sds", p.resourcez, false},
 		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz, false},
@@ -96,18 +102,18 @@ func (p *Pages) debug() []debugPage {
 		},
 		{
 			"livez", "whether an object's version, or a turn, is in force on all proxies, and on which it is not: " +
-				"?kind=&namespace=&name=&generation= or ?turn=, and &proxyID=", p.livez, false,
+				"?kind=&namespace=&name=&generation= or ?turn=, and &proxyID=", p.question("live", p.livez), false,
 		},
 		{
 			"explainz", "what a proxy does with a request, and why: ?proxyID=&method=&host=&port=&path=&header=NAME:VALUE&direction=",
-			p.explainz, false,
+			p.question("explain", p.explainz), false,
 		},
 		{
 			"historyz", "the last turns: cause, work, proxies, refusals: ?turn=&kind=&namespace=&name=&proxyID=&after=&most=",
 			p.historyz, false,
 		},
 		{"problems", "errors in users' objects: ?severity=info|warning|error, and worse", p.problems, false},
-		{"connections", "the same as syncz", p.syncz, false},
+		{"connections", "the same as syncz", p.question("sync", p.syncz), false},
 	}
 	for _, part := range []struct {
 		path, about string
@@ -127,7 +133,7 @@ func (p *Pages) debug() []debugPage {
 	if p.Applies != nil {
 		all = append(all, debugPage{
 			"appliesz", "for how many connected proxies objects make a difference, and why for none: ?kind=&namespace=&name=&after=",
-			p.appliesz, true,
+			p.question("applies", p.appliesz), true,
 		})
 	}
 	if p.Lines != nil {
@@ -153,8 +159,6 @@ func Open() []string { return []string{"/ready", "/healthz/ready"} }
 // request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
-	p.interprets = make(chan struct{}, 1)
-	p.snapshots = make(chan struct{}, 1)
 	debug := http.NewServeMux()
 	for _, d := range p.debug() {
 		serve := d.serve
@@ -256,27 +260,30 @@ func fail(w http.ResponseWriter, err error) {
 	writeError(w, err.Error(), http.StatusInternalServerError)
 }
 
+// pieceRows is how many rows are described before turns go on.
+const pieceRows = 500
+
 func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
-	type listed struct {
-		key  mesh.ServiceKey
-		info page.ServiceInfo
-	}
-	var out []listed
 	host := r.URL.Query().Get("host")
+	var all iter.Seq2[mesh.ServiceKey, *mesh.Service]
 	p.Graph.Store.Read(func(tx *table.Tx) {
-		for k, s := range table.Each(tx, p.Graph.Registry.Services) {
-			if !viewerOf(r).sees(s.Key.Namespace) || host != "" && host != string(s.Key.Host) {
-				continue
-			}
-			info := serviceInfo(s, p.Graph.HasPrecedence(tx, k), p.Graph.AutoVIP(tx, s))
-			info.Object = p.Graph.WithPlace(tx, s.Origin)
-			out = append(out, listed{k, info})
-		}
+		all = table.Snapshot(tx, p.Graph.Registry.Services, func(_ mesh.ServiceKey, s *mesh.Service) bool {
+			return viewerOf(r).sees(s.Key.Namespace) && (host == "" || host == string(s.Key.Host))
+		})
 	})
-	slices.SortFunc(out, func(a, b listed) int { return mesh.CompareServiceKey(a.key, b.key) })
-	shown := make([]page.ServiceInfo, len(out))
-	for i, l := range out {
-		shown[i] = l.info
+	var services []*mesh.Service
+	for _, s := range all {
+		services = append(services, s)
+	}
+	shown := make([]page.ServiceInfo, 0, len(services))
+	for piece := range slices.Chunk(services, pieceRows) {
+		p.Graph.Store.Read(func(tx *table.Tx) {
+			for _, s := range piece {
+				info := serviceInfo(s, p.Graph.HasPrecedence(tx, s.Key), p.Graph.AutoVIP(tx, s))
+				info.Object = p.Graph.WithPlace(tx, s.Origin)
+				shown = append(shown, info)
+			}
+		})
 	}
 	writeJSON(w, shown)
 }
@@ -391,7 +398,10 @@ func linesOf(o *config.Object, fields []string) map[string]int {
 func (p *Pages) appliesz(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	out, err := p.Applies(r.Context(), query.Get("kind"), query.Get("namespace"), query.Get("name"), query.Get("after"))
-	if err != nil {
+	switch {
+	case r.Context().Err() != nil:
+		return
+	case err != nil:
 		writeError(w, err.Error(), http.StatusBadRequest)
 		return
 	}

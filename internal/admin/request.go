@@ -6,24 +6,27 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/interpret"
+	"fairway/internal/interpret/way"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/table"
 	"fairway/internal/xds"
+	"fairway/internal/xds/library"
 	"fairway/internal/xdstype"
 )
 
-// explainz shows what a proxy does with a request, by the resources that it holds. One request at a time is answered: each decodes all
-// resources of a proxy.
+// explainz shows what a proxy does with a request, by the resources that it holds. It is a question: it decodes all resources of a proxy.
 func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	proxy, ok := p.proxy(w, r, query.Get("proxyID"))
@@ -36,76 +39,90 @@ func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	select {
-	case p.interprets <- struct{}{}:
-		defer func() { <-p.interprets }()
-	case <-r.Context().Done():
-		return
-	}
-	config, err := p.heldConfig(proxy)
+	config, failed, err := p.heldConfig(proxy)
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	answer, err := interpret.Explain(config, request)
+	if *failed != nil {
+		fail(w, *failed)
+		return
+	}
 	if err != nil {
 		writeError(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	out := explanation(proxy, answer)
-	p.trace(viewerOf(r), mesh.ProxyID(proxy.Proxy), &out)
+	p.trace(viewerOf(r), mesh.ProxyID(proxy.Proxy), answer, &out)
 	writeJSON(w, out)
 }
 
-// trace adds to the steps the objects that their resources were made from, as far as the viewer may see these.
-func (p *Pages) trace(v viewer, proxy mesh.ProxyID, out *page.RequestExplanation) {
+// mostTraced is how many objects are named for a step: a listener may be made from thousands of services.
+const mostTraced = 20
+
+// trace adds to the steps the objects that their resources were made from, as far as the viewer may see these. A turn waits for one
+// resource at most.
+func (p *Pages) trace(v viewer, proxy mesh.ProxyID, answer interpret.Answer, out *page.RequestExplanation) {
+	type resource struct {
+		typ  xdstype.Type
+		name string
+	}
 	var text strings.Builder
-	p.Graph.Store.Read(func(tx *table.Tx) {
-		for i := range out.Ways {
-			for j := range out.Ways[i].Steps {
-				s := &out.Ways[i].Steps[j]
-				typ, name, ok := resourceOf(*s)
-				if !ok {
-					continue
-				}
-				for _, ref := range p.Graph.MadeFrom(tx, proxy, typ, name) {
-					if v.sees(ref.Namespace) {
-						s.Objects = append(s.Objects, ref.String())
-					}
-				}
-				if line := fmt.Sprintf("  %s %s: %s\n", s.Stage, name, strings.Join(s.Objects, ", ")); len(s.Objects) > 0 &&
-					!strings.Contains(text.String(), line) {
-					text.WriteString(line)
-				}
+	known := map[resource]traced{}
+	for i, one := range answer.Ways {
+		for j, step := range one.Steps {
+			typ, is := decisive[step.Type]
+			if !is {
+				continue
 			}
+			by := resource{typ, step.Name}
+			from, again := known[by]
+			if !again {
+				from = p.made(v, proxy, typ, step.Name)
+				known[by] = from
+			}
+			s := &out.Ways[i].Steps[j]
+			s.Objects, s.MoreObjects = append(s.Objects, from.objects...), from.more
+			if again || len(s.Objects) == 0 {
+				continue
+			}
+			fmt.Fprintf(&text, "  %s %s: %s", s.Stage, step.Name, strings.Join(s.Objects, ", "))
+			if from.more {
+				text.WriteString(", and others")
+			}
+			text.WriteByte('\n')
 		}
-	})
+	}
 	if text.Len() > 0 {
 		out.Text += "made from:\n" + text.String()
 	}
 }
 
-// resourceOf returns the resource that decides a step; false: the page names no objects for such a step.
-func resourceOf(s page.RequestStep) (typ xdstype.Type, name string, ok bool) {
-	switch s.Stage {
-	case "listener":
-		name, ok = quoted(s.Resource)
-		return xdstype.Listeners, name, ok
-	case "virtual host":
-		name, ok = quoted(s.Part)
-		return xdstype.VirtualHosts, name, ok
-	case "cluster":
-		name, ok = quoted(s.Resource)
-		return xdstype.Clusters, name, ok
-	}
-	return 0, "", false
+// decisive are the types of the resources whose objects are named.
+var decisive = map[way.ResourceType]xdstype.Type{
+	way.Listener: xdstype.Listeners, way.VirtualHost: xdstype.VirtualHosts, way.Cluster: xdstype.Clusters,
 }
 
-// quoted returns the first text in quotes.
-func quoted(text string) (string, bool) {
-	_, rest, ok := strings.Cut(text, `"`)
-	name, _, closed := strings.Cut(rest, `"`)
-	return name, ok && closed
+// traced are the objects that a resource was made from, as far as a viewer sees them.
+type traced struct {
+	objects []string
+	more    bool
+}
+
+func (p *Pages) made(v viewer, proxy mesh.ProxyID, typ xdstype.Type, name string) (out traced) {
+	var refs []mesh.ObjectRef
+	p.Graph.Store.Read(func(tx *table.Tx) { refs, out.more = p.Graph.MadeFrom(tx, proxy, typ, name) })
+	for _, ref := range refs {
+		switch {
+		case !v.sees(ref.Namespace):
+		case len(out.objects) == mostTraced:
+			out.more = true
+		default:
+			out.objects = append(out.objects, ref.String())
+		}
+	}
+	return out
 }
 
 // requestOf reads a request and the place where it reaches a proxy.
@@ -167,19 +184,17 @@ func direct(proxy mesh.Proxy, query url.Values, out *interpret.Request) error {
 	return nil
 }
 
-// heldConfig returns the resources that a proxy holds, as the interpreter reads them.
-func (p *Pages) heldConfig(proxy xds.ProxyStatus) (out interpret.Config, err error) {
+// heldConfig returns the resources that a proxy holds, as the interpreter reads them. Clusters and load assignments, of which a request
+// needs few, are decoded when they are asked for; failed is then the error of the first that cannot be.
+func (p *Pages) heldConfig(proxy xds.ProxyStatus) (out interpret.Config, failed *error, err error) {
 	out = interpret.Config{
 		Listeners: map[string]*listenerv3.Listener{}, Routes: map[string]*routev3.RouteConfiguration{},
-		VirtualHosts: map[string]*routev3.VirtualHost{}, Clusters: map[string]*clusterv3.Cluster{},
-		LoadAssignments: map[string]*endpointv3.ClusterLoadAssignment{},
+		VirtualHosts: map[string]*routev3.VirtualHost{},
 	}
-	for _, typ := range []string{
-		xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL, xdstype.ClusterURL, xdstype.EndpointURL,
-	} {
+	for _, typ := range []string{xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL} {
 		held, err := p.clientResources(proxy, typ)
 		if err != nil {
-			return out, err
+			return out, nil, err
 		}
 		for _, h := range held {
 			switch m := h.message.(type) {
@@ -189,14 +204,32 @@ func (p *Pages) heldConfig(proxy xds.ProxyStatus) (out interpret.Config, err err
 				out.Routes[h.name] = m
 			case *routev3.VirtualHost:
 				out.VirtualHosts[h.name] = m
-			case *clusterv3.Cluster:
-				out.Clusters[h.name] = m
-			case *endpointv3.ClusterLoadAssignment:
-				out.LoadAssignments[h.name] = m
 			}
 		}
 	}
-	return out, nil
+	failed = new(error)
+	out.FindCluster = finder[*clusterv3.Cluster](p.Streams, proxy, xdstype.ClusterURL, failed)
+	out.FindLoadAssignment = finder[*endpointv3.ClusterLoadAssignment](p.Streams, proxy, xdstype.EndpointURL, failed)
+	return out, failed, nil
+}
+
+// finder returns a function that decodes one resource of a proxy; it returns nil if the proxy does not have it.
+func finder[M proto.Message](streams *xds.Server, proxy xds.ProxyStatus, typ string, failed *error) func(name string) M {
+	held := streams.ClientResources(proxy.Proxy, typ)
+	return func(name string) (out M) {
+		at, has := slices.BinarySearchFunc(held, name, func(r *library.Resource, name string) int { return strings.Compare(r.Name, name) })
+		if !has {
+			return out
+		}
+		m, err := decode(typ, name, held[at].Body())
+		if err != nil {
+			if *failed == nil {
+				*failed = err
+			}
+			return out
+		}
+		return m.(M)
+	}
 }
 
 // explanation converts an answer to the page's form.

@@ -37,6 +37,7 @@ type Scrape struct {
 	Updates    func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
 	Reduced    func() int               // proxies whose own traits do not count; the graph counts those whose choices do not
 	Waiting    func() int               // objects that wait for what they refer to
+	Questions  func() int               // questions that wait for others
 	Graph      Gauges
 }
 
@@ -162,6 +163,7 @@ func (m *Metrics) Watch(s Scrape) {
 			func() int { return s.Reduced() + s.Graph.Reduced() },
 		},
 		{"fairway_waiting_objects", "Objects that wait for what they refer to.", s.Waiting},
+		{"fairway_waiting_questions", "Questions that wait for others.", s.Questions},
 	} {
 		c.plain = append(c.plain, plain{prometheus.NewDesc(g.name, g.help, nil, nil), g.read})
 	}

@@ -20,9 +20,17 @@ import (
 )
 
 // syncz shows each stream; a proxy that has just reconnected may have two. Before a stream is shown as synced, it is compared with the
-// tables.
+// tables. ?brief=true leaves the comparison out, and what streams lack, for callers that look for a proxy.
 func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	shown := p.visible(viewerOf(r))
+	if r.URL.Query().Get("brief") == "true" {
+		out := make([]page.ProxySync, len(shown))
+		for i, s := range shown {
+			out[i] = p.sync(s)
+		}
+		writeJSON(w, out)
+		return
+	}
 	var doubtful []uint64
 	for _, s := range shown {
 		if s.Synced && !s.Compared {
@@ -33,7 +41,7 @@ func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 		p.Compare(r.Context(), doubtful)
 		shown = p.visible(viewerOf(r))
 	}
-	out, behind := make([]page.ProxySync, len(shown)), p.behind()
+	out, behind := make([]page.ProxySync, len(shown)), p.behind(viewerOf(r))
 	for i, s := range shown {
 		out[i] = p.sync(s)
 		out[i].Behind = behind[s.Connection]

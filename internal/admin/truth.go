@@ -76,10 +76,18 @@ func (p *Pages) liveQuestion(v viewer, query url.Values) (q LiveQuestion, err er
 			return q, err
 		}
 		q.Proxies = func(id library.ProxyID) bool { return id == s.Proxy }
-	} else if !v.all {
-		q.Proxies = func(id library.ProxyID) bool { return v.sees(p.namespace(id)) }
+	} else {
+		q.Proxies = p.seenBy(v)
 	}
 	return q, nil
+}
+
+// seenBy selects the proxies that a viewer sees; nil: all.
+func (p *Pages) seenBy(v viewer) func(library.ProxyID) bool {
+	if v.all {
+		return nil
+	}
+	return func(id library.ProxyID) bool { return v.sees(p.namespace(id)) }
 }
 
 // number reads a number of a query; 0: there is none.
@@ -174,10 +182,10 @@ func (p *Pages) narrow(v viewer, t *page.Turn) {
 	t.ObjectCount, t.RefusalCount = len(t.Objects), len(t.Refusals)
 }
 
-// behind returns what each stream lacks of the last turn, by stream.
-func (p *Pages) behind() map[uint64][]page.ProxyLag {
+// behind returns what each stream that a viewer sees lacks of the last turn, by stream.
+func (p *Pages) behind(v viewer) map[uint64][]page.ProxyLag {
 	last := p.Streams.LastTurn()
-	streams := p.Streams.Lags(last, nil).Behind
+	streams := p.Streams.Lags(last, p.seenBy(v)).Behind
 	out := make(map[uint64][]page.ProxyLag, len(streams))
 	for _, s := range streams {
 		for _, l := range s.Lags {

@@ -24,8 +24,8 @@ func seriesOf(t *testing.T, streams map[string]int) map[string]int {
 		Clusters: func() (own, others int) { return 0, 0 },
 		Updates:  func() map[string]uint64 { return nil },
 		Reduced:  func() int { return 0 },
-		Waiting:  func() int { return 0 },
-		Graph:    compile.New(compile.Options{}),
+		Waiting:  func() int { return 0 }, Questions: func() int { return 0 },
+		Graph: compile.New(compile.Options{}),
 	})
 	families, err := m.Registry.Gather()
 	if err != nil {

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -8,7 +9,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"fairway/internal/admin"
 	"fairway/internal/mesh"
+	"fairway/internal/questions"
 	"fairway/test/plane"
 )
 
@@ -85,6 +88,13 @@ func start(t testing.TB) *plane.Plane {
 	p := plane.Start(t, opts)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	return p
+}
+
+// atOnce is a queue for pages without turns.
+func atOnce(m *admin.Metrics) *questions.Queue {
+	return questions.New(questions.Options{
+		Between: func(_ context.Context, f func()) error { f(); return nil }, Meter: m.Questions,
+	})
 }
 
 // ask requests a page and returns its status, type and body.

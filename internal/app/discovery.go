@@ -34,6 +34,7 @@ import (
 	"fairway/internal/jwks/fetch"
 	"fairway/internal/pace"
 	"fairway/internal/printable"
+	"fairway/internal/questions"
 	"fairway/internal/quota"
 	"fairway/internal/source"
 	"fairway/internal/source/shards"
@@ -86,6 +87,7 @@ type outgoing struct {
 	server           *xds.Server        // streams
 	auditor          *audit.Auditor     // compares sent resources with the tables
 	loop             *loop.Loop         // turns, and what follows them
+	questions        *questions.Queue   // questions about all of this, one at a time
 	standing         *standing.Standing // problems
 	*applies.Answers                    // the proxies that objects apply to, for the program's users too
 	live             *live.Answers      // how far changes have come
@@ -194,8 +196,9 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 		Followers: followers(s, in, out), Auditor: out.auditor,
 		Started: s.started(in.graph, out.standing, out.sockets),
 	})
+	out.questions = questions.New(questions.Options{Between: out.loop.Between, Meter: s.metrics.Questions})
 	out.Answers = applies.New(applies.Options{
-		Objects: in.graph.Objects, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.loop.Between,
+		Objects: in.graph.Objects, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.questions.Between,
 	})
 	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})
 	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)

@@ -22,7 +22,7 @@ func scrape(in incoming, out outgoing) admin.Scrape {
 		Problems: out.standing.Counts, Refusing: out.server.Refusing, Versions: in.proxies.Versions, Sources: in.shards.Phases,
 		Updates: out.standing.Updates, Stale: out.standing.Staleness, LeftOut: out.standing.LeftOut,
 		Clusters: in.others.Count, Registries: in.registered.Stats, Reduced: in.proxies.Reduced,
-		Waiting: in.door.Waits, Graph: in.graph,
+		Waiting: in.door.Waits, Questions: out.questions.Waiting, Graph: in.graph,
 	}
 }
 
@@ -30,27 +30,26 @@ func scrape(in incoming, out outgoing) admin.Scrape {
 func (d *Discovery) pages() *admin.Pages {
 	opts := d.setup.opts
 	out := &admin.Pages{
-		Graph:   d.graph,
-		Streams: d.server,
-		Compare: func(ctx context.Context, connections []uint64) {
-			d.auditor.Compare(ctx, d.loop.Between, connections)
-		},
-		Metrics:  d.setup.metrics,
-		Ready:    d.Ready,
-		Behind:   d.Behind,
-		Problems: d.Problems,
-		Applies:  d.Applies,
-		Live:     d.live.Live,
-		Snapshot: d.Snapshot,
-		Lines:    d.setup.lines.Text,
-		History:  d.history.Turns,
-		Sources:  func() any { return d.shards.Standings() },
-		Origin:   d.shards.OriginOf,
-		Clusters: func() any { return d.others.Standings() },
-		Proxy:    d.proxies.Find,
-		Shown:    d.proxies.Certificates,
-		Keys:     func() any { return d.keys.States() },
-		Version:  fairway.Version,
+		Graph:     d.graph,
+		Streams:   d.server,
+		Questions: d.questions,
+		Compare:   func(ctx context.Context, of []uint64) { d.auditor.Compare(ctx, d.questions.Between, of) },
+		Metrics:   d.setup.metrics,
+		Ready:     d.Ready,
+		Behind:    d.Behind,
+		Problems:  d.Problems,
+		Applies:   d.Applies,
+		Live:      d.live.Live,
+		Snapshot:  d.Snapshot,
+		Lines:     d.setup.lines.Text,
+		History:   d.history.Turns,
+		Sources:   func() any { return d.shards.Standings() },
+		Origin:    d.shards.OriginOf,
+		Clusters:  func() any { return d.others.Standings() },
+		Proxy:     d.proxies.Find,
+		Shown:     d.proxies.Certificates,
+		Keys:      func() any { return d.keys.States() },
+		Version:   fairway.Version,
 		Access: admin.Access{
 			System: opts.Namespace, Names: secure.CalledNames(opts.Namespace, opts.Revision, opts.Identity.Names), Profiles: opts.Profiles,
 			Secure: d.HTTPSAddr(), Log: opts.Log,

@@ -197,7 +197,8 @@ func internal(n table.Note, code, message string) mesh.Problem {
 // its type most.
 func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.ObjectRef {
 	byKind := map[string][]mesh.ObjectRef{}
-	for _, ref := range g.writtenFor(tx, t, k.Key) {
+	refs, _ := g.writtenFor(tx, t, k.Key, 0)
+	for _, ref := range refs {
 		byKind[ref.Kind] = append(byKind[ref.Kind], ref)
 	}
 	for _, kind := range k.Type.Blamed() {

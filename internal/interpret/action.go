@@ -127,7 +127,7 @@ func (w *walk) route(a *routev3.RouteAction) {
 			o.TCP = true
 		}
 	}
-	if w.config.Clusters[h.cluster] == nil {
+	if w.config.cluster(h.cluster) == nil {
 		status := map[routev3.RouteAction_ClusterNotFoundResponseCode]int{
 			routev3.RouteAction_NOT_FOUND: 404, routev3.RouteAction_INTERNAL_SERVER_ERROR: 500,
 		}[a.GetClusterNotFoundResponseCode()]

@@ -18,6 +18,26 @@ type Config struct {
 	VirtualHosts    map[string]*routev3.VirtualHost
 	Clusters        map[string]*clusterv3.Cluster
 	LoadAssignments map[string]*endpointv3.ClusterLoadAssignment
+	// FindCluster and FindLoadAssignment return those that are missing above, because decoding all of them takes long; nil: there are no
+	// others.
+	FindCluster        func(name string) *clusterv3.Cluster
+	FindLoadAssignment func(name string) *endpointv3.ClusterLoadAssignment
+}
+
+// cluster returns a cluster; nil: the proxy does not have it.
+func (c Config) cluster(name string) *clusterv3.Cluster {
+	if out := c.Clusters[name]; out != nil || c.FindCluster == nil {
+		return out
+	}
+	return c.FindCluster(name)
+}
+
+// loadAssignment returns a load assignment; nil: the proxy does not have it.
+func (c Config) loadAssignment(name string) *endpointv3.ClusterLoadAssignment {
+	if out := c.LoadAssignments[name]; out != nil || c.FindLoadAssignment == nil {
+		return out
+	}
+	return c.FindLoadAssignment(name)
 }
 
 // Direction is the direction of a call, seen from the workload beside the proxy.

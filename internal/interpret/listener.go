@@ -106,18 +106,18 @@ func (w *walk) findListener() *listenerv3.Listener {
 		if l == nil {
 			w.CannotSay("listener %s is missing", way.Quote(w.asked.Listener))
 		}
-		w.Step("listener", listenerName(l), "", "it is the one that the request names")
+		w.Step("listener", listenerName(l), "", "it is the one that the request names").By(way.Listener, l.GetName())
 		return w.handOver(l)
 	}
 	to := w.destination
 	if w.asked.Direction != Direct && !to.Addr().IsLoopback() {
 		if l := w.redirector(); l != nil {
-			w.Step("listener", listenerName(l), "", "%s connections are redirected to it", w.asked.Direction)
+			w.Step("listener", listenerName(l), "", "%s connections are redirected to it", w.asked.Direction).By(way.Listener, l.GetName())
 			return w.handOver(l)
 		}
 	}
 	if l := w.listenerAt(to, true); l != nil {
-		w.Step("listener", listenerName(l), "", "it listens at %s", addressText(to))
+		w.Step("listener", listenerName(l), "", "it listens at %s", addressText(to)).By(way.Listener, l.GetName())
 		return w.handOver(l)
 	}
 	w.CannotSay("no listener of the proxy takes %s connections to %s", w.asked.Direction, addressText(to))
@@ -170,10 +170,11 @@ func (w *walk) handOver(l *listenerv3.Listener) *listenerv3.Listener {
 		w.CannotSay("the address that the client connects to is not known, and listeners of port %d go by it", w.destination.Port())
 	case to == nil:
 		w.Step("listener", listenerName(l), "use_original_dst", "no listener is at %s: it keeps the connection",
-			addressText(w.destination))
+			addressText(w.destination)).By(way.Listener, l.GetName())
 		return l
 	case to != l:
-		w.Step("listener", listenerName(to), "use_original_dst", "it takes over connections to %s", addressText(w.destination))
+		w.Step("listener", listenerName(to), "use_original_dst", "it takes over connections to %s", addressText(w.destination)).
+			By(way.Listener, to.GetName())
 	}
 	return to
 }

@@ -85,7 +85,8 @@ func (w *walk) pickRoute() {
 		w.CannotSay("virtual host %s picks routes by a matcher tree, which is not interpreted", way.Quote(h.host.GetName()))
 	}
 	if h.host.GetRequireTls() == routev3.VirtualHost_ALL && h.scheme != "https" {
-		w.Step("virtual host", w.Resource, way.Quote(h.host.GetName()), "it requires HTTPS")
+		w.Step("virtual host", w.Resource, way.Quote(h.host.GetName()), "it requires HTTPS").
+			By(way.VirtualHost, h.host.GetName())
 		h.part = "require_tls"
 		h.route = &routev3.Route{Action: &routev3.Route_Redirect{Redirect: &routev3.RedirectAction{
 			SchemeRewriteSpecifier: &routev3.RedirectAction_HttpsRedirect{HttpsRedirect: true},
@@ -163,7 +164,7 @@ func (w *walk) pickHost() {
 	h.host = list[best]
 	part := way.Quote(h.host.GetName())
 	s := w.Step("virtual host", w.Resource, part, "domain %s matches host %s best", way.Quote(domain), way.Quote(host))
-	s.Objects = way.Objects(h.host.GetMetadata())
+	s.By(way.VirtualHost, h.host.GetName()).Objects = way.Objects(h.host.GetMetadata())
 }
 
 // domainRank returns how well a domain fits a host; 0: not at all.

@@ -66,5 +66,5 @@ func (w *walk) forward(o way.Outcome) {
 	if w.http != nil {
 		o.GRPC = w.grpc()
 	}
-	upstream.Forward(w.Walk, upstream.Resources{Clusters: w.config.Clusters, LoadAssignments: w.config.LoadAssignments}, w.destination, o)
+	upstream.Forward(w.Walk, upstream.Resources{Cluster: w.config.cluster, LoadAssignment: w.config.loadAssignment}, w.destination, o)
 }

@@ -43,9 +43,11 @@ var arrows = map[string][]string{
 	"resident":     {},
 	"disk":         {},
 	"web":          {"limit", "mesh"},
-	"admin":        {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "snapshot"},
-	"snapshot":     {"table", "mesh", "config", "jwks", "envoy", "source", "quota", "door", "compile"},
-	"trial":        {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "xdstype"},
+	"admin": {
+		"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "questions", "snapshot",
+	},
+	"snapshot": {"table", "mesh", "config", "jwks", "envoy", "source", "quota", "door", "compile"},
+	"trial":    {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "xdstype"},
 	"plan": {
 		"table", "mesh", "config", "jwks", "envoy", "compile", "interpret", "printable", "snapshot", "trial", "xdstype",
 	},
@@ -181,6 +183,8 @@ var arrows = map[string][]string{
 	// Public keys of issuers of tokens; fetching them.
 	"jwks":       {},
 	"jwks/fetch": {"ask", "jwks", "printable", "web"},
+	// A queue of questions: it knows no page.
+	"questions": {},
 	// Limits on the calls a second of each address, in bounded memory.
 	"limit": {},
 	// The messages of MCP as bytes.

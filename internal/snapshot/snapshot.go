@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -71,38 +72,34 @@ type Outside struct {
 	SecretsRead []secret.Key `json:",omitempty"`
 }
 
-// Take reads a snapshot. Any goroutine may call it. Sources and turns wait while their rows are listed, but not while they are written.
-// The snapshot also has rows that no turn has taken in yet.
+// Take reads a snapshot. Any goroutine may call it. Sources wait while some rows are listed, and turns while those of one input are, but
+// neither for all of it. So inputs may be of different turns, and the snapshot also has rows that no turn has taken in yet.
 func Take(head Head, from *shards.Set, g *compile.Graph) *Snapshot {
 	head.Format = format
-	out := &Snapshot{Head: head, Sources: from.All()}
-	in, o := g.In, &out.Outside
-	g.Store.Read(func(tx *table.Tx) {
-		o.Proxies = rows(tx, in.Proxies.Table)
-		o.Health = rows(tx, in.Health.Table)
-		o.HealthReady, _ = table.Lookup(tx, in.HealthReady.Table, struct{}{})
-		o.HealthStored = rows(tx, in.HealthStored.Table)
-		o.Members = rows(tx, in.Members.Table)
-		for k, e := range table.All(tx, in.Bundles.Table) {
-			o.Roots = append(o.Roots, Row[mesh.ResourceKey, []byte]{k, e.Body})
-		}
-		o.KeySets = rows(tx, in.KeySets.Table)
-		o.Resolved = rows(tx, in.Resolved.Table)
-		o.Rejections = rows(tx, in.Rejections.Table)
-		o.Unreadable = rows(tx, in.Unreadable.Table)
-		o.OnDemand = table.Len(tx, g.Secrets.OnDemand.Table) > 0
-		for k := range table.All(tx, g.Secrets.Read.Table) {
-			o.SecretsRead = append(o.SecretsRead, k)
-		}
-		for _, e := range table.All(tx, in.Enforced.Table) {
-			o.Enforced = append(o.Enforced, e)
-		}
-	})
+	in := g.In
+	out := &Snapshot{Head: head, Sources: from.All(), Outside: Outside{
+		Proxies: rows(g, in.Proxies), Health: rows(g, in.Health), HealthReady: len(rows(g, in.HealthReady)) > 0,
+		HealthStored: rows(g, in.HealthStored), Members: rows(g, in.Members), KeySets: rows(g, in.KeySets), Resolved: rows(g, in.Resolved),
+		Rejections: rows(g, in.Rejections), Unreadable: rows(g, in.Unreadable), OnDemand: len(rows(g, g.Secrets.OnDemand)) > 0,
+	}}
+	o := &out.Outside
+	for _, r := range rows(g, in.Bundles) {
+		o.Roots = append(o.Roots, Row[mesh.ResourceKey, []byte]{r.Key, r.Value.Body})
+	}
+	for _, r := range rows(g, g.Secrets.Read) {
+		o.SecretsRead = append(o.SecretsRead, r.Key)
+	}
+	for _, r := range rows(g, in.Enforced) {
+		o.Enforced = append(o.Enforced, r.Value)
+	}
 	return out
 }
 
-func rows[K comparable, V any](tx *table.Tx, t *table.Table[K, V]) (out []Row[K, V]) {
-	for k, v := range table.All(tx, t) {
+// rows returns the rows of an input, in order.
+func rows[K comparable, V any](g *compile.Graph, of *table.Input[K, V]) (out []Row[K, V]) {
+	var all iter.Seq2[K, V]
+	g.Store.Read(func(tx *table.Tx) { all = table.Snapshot(tx, of.Table, nil) })
+	for k, v := range all {
 		out = append(out, Row[K, V]{k, v})
 	}
 	return out

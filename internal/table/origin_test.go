@@ -43,5 +43,13 @@ func TestOrigins(t *testing.T) {
 		check(Origins(tx, views, "v/c", nil), "[]")
 		check(Origins(tx, defaults.Table, "timeout", nil), "[{defaults timeout}]")
 		check(Origins(tx, everything, "all", nil), "[{services a} {services b}]")
+		for _, c := range []struct {
+			most, found int
+			more        bool
+		}{{0, 4, false}, {100, 4, false}, {3, 1, true}, {1, 0, true}} {
+			if found, more := FirstOrigins(tx, views, "v/a", c.most); len(found) != c.found || more != c.more {
+				t.Errorf("of %d rows: %v, more %t; want %d, %t", c.most, found, more, c.found, c.more)
+			}
+		}
 	})
 }

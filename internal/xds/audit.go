@@ -1,6 +1,15 @@
 package xds
 
-import "fairway/internal/xds/library"
+import (
+	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
+)
+
+// Pass remembers what an audit has compared.
+type Pass = slots.Pass
+
+// NewPass returns a pass that has compared nothing.
+func NewPass() *Pass { return slots.NewPass() }
 
 // Connections lists the streams that have identified themselves, oldest first.
 func (s *Server) Connections() []uint64 {
@@ -15,7 +24,7 @@ func (s *Server) Connections() []uint64 {
 // Audit compares one stream with the tables: the shelves that its proxy sees, their content, and the resources that the stream
 // believes its client to hold. Differences are sent to the client, except Rows: the caller must publish these again. No turn may be
 // published meanwhile. false: there is no such stream.
-func (s *Server) Audit(connection uint64, t library.Tables, pass *library.Pass) (library.Audited, bool) {
+func (s *Server) Audit(connection uint64, t library.Tables, pass *Pass) (library.Audited, bool) {
 	s.mu.Lock()
 	st := s.streams[connection]
 	s.mu.Unlock()
@@ -25,7 +34,7 @@ func (s *Server) Audit(connection uint64, t library.Tables, pass *library.Pass) 
 	return st.audit(t, pass), true
 }
 
-func (s *stream) audit(t library.Tables, pass *library.Pass) (out library.Audited) {
+func (s *stream) audit(t library.Tables, pass *Pass) (out library.Audited) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if out.Proxy = s.proxy; s.viewer == nil {
@@ -47,10 +56,10 @@ func (s *stream) audit(t library.Tables, pass *library.Pass) (out library.Audite
 }
 
 // compare does the work of audit at one turn.
-func (s *stream) compare(v *library.View, to *library.Attachment, t library.Tables, pass *library.Pass, out *library.Audited) {
+func (s *stream) compare(v *library.View, to *library.Attachment, t library.Tables, pass *Pass, out *library.Audited) {
 	v.CompareStacks(to, out)
-	v.CompareShelves(t, pass, out)
-	if s.sending || !s.machine.Audit(v, out) {
+	v.CompareShelves(t, pass.Shelves, out)
+	if s.sending || !s.machine.Audit(v, pass, out) {
 		s.viewer.Wake()
 		return
 	}

@@ -68,7 +68,7 @@ func (a *audited) rest() {
 
 func (a *audited) look() library.Audited {
 	a.t.Helper()
-	found, ok := a.srv.Audit(a.conn, a.tables, library.NewPass())
+	found, ok := a.srv.Audit(a.conn, a.tables, NewPass())
 	if !ok {
 		a.t.Fatal("no such stream")
 	}
@@ -171,7 +171,7 @@ func TestAuditOfAShelf(t *testing.T) {
 	a := newAudited(t)
 	a.state(cluster("a", 9))
 	delete(a.rows, library.RowKey{Type: xdstype.ClusterURL, Shelf: "all", Name: "b"})
-	pass := library.NewPass()
+	pass := NewPass()
 	found, _ := a.srv.Audit(a.conn, a.tables, pass)
 	if found.Count() != 2 || len(found.Rows) != 2 || found.Differences[0].Of != library.OfShelf {
 		t.Fatalf("%+v", found)
@@ -195,7 +195,7 @@ func TestAuditOfAStreamAtWork(t *testing.T) {
 	if found := a.look(); found.Done || found.Count() > 0 {
 		t.Errorf("%+v, want it left alone", found)
 	}
-	if _, ok := a.srv.Audit(a.conn+1, a.tables, library.NewPass()); ok {
+	if _, ok := a.srv.Audit(a.conn+1, a.tables, NewPass()); ok {
 		t.Error("audited a stream that is not there")
 	}
 }

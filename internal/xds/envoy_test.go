@@ -307,7 +307,8 @@ func (e *envoy) restart(api string, all []library.Change) {
 	e.lib.Publish(e.turn, all)
 	e.publish() // the stream is there once Envoy has come back
 	for deadline := time.Now().Add(10 * time.Second); len(e.srv.Status()) == 0 ||
-		e.srv.Status()[0].Types[xdstype.VirtualHostURL].ClientResources+e.srv.Status()[0].Types[xdstype.RouteURL].ClientResources < 2; {
+		len(e.srv.ClientResources(e.srv.Status()[0].Proxy, xdstype.VirtualHostURL))+
+			len(e.srv.ClientResources(e.srv.Status()[0].Proxy, xdstype.RouteURL)) < 2; {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("Envoy did not come back: %+v", e.srv.Status())
 		}

@@ -22,6 +22,7 @@ import (
 // options are what the command line says.
 type options struct {
 	binary, against         string
+	questions               string
 	shapes                  string
 	rounds, times           int
 	json, scratch, profiles string
@@ -37,6 +38,8 @@ func main() {
 		"100x5x100,1000x5x100,1000x5x100x10,1000x5x100x50,1000x10x500,5000x5x50,5000x5x50x10,5000x5x100",
 		"services x endpoints x clients [x namespaces [/ Sidecars]], comma separated; Sidecars, one a namespace: policy, "+
 			"refuse, all, most, own or ingress")
+	flag.StringVar(&o.questions, "questions", "5000x5x10000x100",
+		"the shape at which questions are asked, of the first server alone; empty: none are")
 	flag.IntVar(&o.rounds, "rounds", 40, "how many times each change is made")
 	flag.StringVar(&o.json, "json", "", "also write the results to this file")
 	flag.StringVar(&o.scratch, "scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")
@@ -67,8 +70,8 @@ func measure(o options) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var results []result
-	for _, text := range strings.Split(o.shapes, ",") {
+	var results []any // a result each, and an asking
+	for _, text := range strings.FieldsFunc(o.shapes, func(r rune) bool { return r == ',' }) {
 		s, err := parseShape(text)
 		if err != nil {
 			return err
@@ -82,6 +85,18 @@ func measure(o options) error {
 		}
 		results = append(results, all[0])
 		print(all[0])
+	}
+	if o.questions != "" {
+		s, err := parseShape(o.questions)
+		if err != nil {
+			return err
+		}
+		asked, err := o.interrogate(ctx, s)
+		if err != nil {
+			return fmt.Errorf("questions at %s: %w", s, err)
+		}
+		printAsking(os.Stdout, asked)
+		results = append(results, asked)
 	}
 	if o.json == "" {
 		return nil

@@ -33,7 +33,7 @@ func freePort() (string, error) {
 	return l.Addr().String(), nil
 }
 
-func startServer(binary, dir, logPath string) (*server, error) {
+func startServer(binary, dir, logPath string, more ...string) (*server, error) {
 	var addrs [3]string
 	for i := range addrs {
 		a, err := freePort()
@@ -47,8 +47,10 @@ func startServer(binary, dir, logPath string) (*server, error) {
 		return nil, err
 	}
 	s := &server{grpcAddr: addrs[0], http: addrs[1], monitor: addrs[2], log: log}
-	s.cmd = exec.Command(binary, "discovery", "--configDir", dir, "--grpcAddr", s.grpcAddr, "--httpAddr", s.http,
-		"--monitoringAddr", s.monitor, "--secureGRPCAddr", "", "--httpsAddr", "")
+	s.cmd = exec.Command(binary, append([]string{
+		"discovery", "--configDir", dir, "--grpcAddr", s.grpcAddr, "--httpAddr", s.http,
+		"--monitoringAddr", s.monitor, "--secureGRPCAddr", "", "--httpsAddr", "",
+	}, more...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.started = time.Now()
 	if err := s.cmd.Start(); err != nil {

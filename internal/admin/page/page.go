@@ -463,6 +463,8 @@ type RequestStep struct {
 	Decision string          `json:"decision"`
 	Passed   []RequestPassed `json:"passed,omitempty"`
 	Objects  []string        `json:"objects,omitempty"` // that users wrote
+	// MoreObjects is set if the resource was made from more of them.
+	MoreObjects bool `json:"moreObjects,omitempty"`
 }
 
 // RequestPassed is an alternative that did not match.

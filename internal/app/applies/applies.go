@@ -32,32 +32,21 @@ type Options struct {
 	Objects   func() []*config.Object // all of them, in order
 	Publisher Publisher
 	Problems  func() []mesh.Problem
-	// Between calls a function between two turns, and waits for that.
+	// Between calls a function between two turns, and waits for that. It leaves the loop free for as long as the function before took.
 	Between func(ctx context.Context, f func()) error
 }
 
 // Answers finds the proxies that objects affect. Many goroutines may use one.
-type Answers struct {
-	o    Options
-	busy chan struct{} // holds a token while an answer is made
-}
+type Answers struct{ o Options }
 
 // New returns an Answers.
-func New(o Options) *Answers { return &Answers{o: o, busy: make(chan struct{}, 1)} }
+func New(o Options) *Answers { return &Answers{o} }
 
-// Applies returns, for each object, how many connected proxies it affects, and the possible reasons if there are none. Only one
-// answer is made at a time. Between two objects it waits as long as the first one took, so that at least half of the loop is for
-// turns.
+// Applies returns, for each object, how many connected proxies it affects, and the possible reasons if there are none.
 func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after string) (out page.Reaches, err error) {
 	objects, err := a.objectsOf(kind, namespace, name, after)
 	if err != nil {
 		return out, err
-	}
-	select {
-	case a.busy <- struct{}{}:
-		defer func() { <-a.busy }()
-	case <-ctx.Done():
-		return out, ctx.Err()
 	}
 	why, connected := a.reasons(), a.o.Publisher.Proxies()
 	out.Objects = []page.ObjectReach{}
@@ -91,11 +80,6 @@ func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after stri
 			row.Why = why.of(o, connected)
 		}
 		out.Objects = append(out.Objects, row)
-		select {
-		case <-time.After(one):
-		case <-ctx.Done():
-			return out, ctx.Err()
-		}
 	}
 	return out, nil
 }

@@ -42,14 +42,14 @@ type Options struct {
 type Auditor struct {
 	o     Options
 	left  []uint64 // streams of this pass that were not looked at yet
-	pass  *library.Pass
+	pass  *xds.Pass
 	pause time.Duration // between the streams of this pass
 	timer *time.Timer
 }
 
 // New returns an auditor whose first step is due soon.
 func New(o Options) *Auditor {
-	return &Auditor{o: o, pass: library.NewPass(), pause: auditPause, timer: time.NewTimer(auditPause)}
+	return &Auditor{o: o, pass: xds.NewPass(), pause: auditPause, timer: time.NewTimer(auditPause)}
 }
 
 // Due receives when the next step is due.
@@ -62,7 +62,7 @@ func (a *Auditor) Stop() { a.timer.Stop() }
 func (a *Auditor) Step() {
 	start := time.Now()
 	if len(a.left) == 0 {
-		a.left, a.pass = a.o.Server.Connections(), library.NewPass()
+		a.left, a.pass = a.o.Server.Connections(), xds.NewPass()
 		a.pause = min(auditPause, auditPass/time.Duration(len(a.left)+1))
 	}
 	if len(a.left) > 0 {
@@ -100,11 +100,24 @@ func (a *Auditor) stream(connection uint64) {
 	}
 }
 
-// Compare compares streams with the tables before the next turn, for callers that are about to report them as synced. between calls a
-// function between two turns.
+// Limits of Compare.
+const (
+	comparePiece = 2 * time.Millisecond // about how long turns wait
+	compareTime  = time.Second          // of comparing in all
+)
+
+// Compare compares streams with the tables, for callers that are about to report them as synced. between calls a function between two
+// turns: streams are compared until a time has passed, then turns go on. Streams that are left after compareTime are not compared.
 func (a *Auditor) Compare(ctx context.Context, between func(context.Context, func()) error, connections []uint64) {
-	for _, connection := range connections {
-		if between(ctx, func() { a.stream(connection) }) != nil {
+	for took := time.Duration(0); len(connections) > 0 && took < compareTime; {
+		if between(ctx, func() {
+			start := time.Now()
+			for len(connections) > 0 && time.Since(start) < comparePiece {
+				a.stream(connections[0])
+				connections = connections[1:]
+			}
+			took += time.Since(start)
+		}) != nil {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/compile"
 	"fairway/internal/compile/input"
+	"fairway/internal/questions"
 	"fairway/internal/table"
 )
 
@@ -152,5 +153,53 @@ func TestWaiting(t *testing.T) {
 	cancel()
 	if err := r.clock.After(ended, turn); err == nil {
 		t.Error("a turn that never comes is waited for although the context has ended")
+	}
+}
+
+// noMeter counts no questions.
+type noMeter struct{}
+
+func (noMeter) Answered(string, time.Duration, time.Duration) {}
+func (noMeter) Refused(string)                                {}
+func (noMeter) Held(time.Duration)                            {}
+
+// TestQuestionsLetTurnsThrough: a change that comes in during a piece of an answer is in force before the next piece begins, of the same
+// question and of the next.
+func TestQuestionsLetTurnsThrough(t *testing.T) {
+	r := start(t)
+	q := questions.New(questions.Options{Between: r.Between, Meter: noMeter{}})
+	changes, turned := 0, 0
+	piece := func() {
+		if now := len(r.seen); now < 2*changes {
+			t.Errorf("%d changes came in, followers saw %d", changes, now/2)
+		} else if now > 0 {
+			turned = now / 2
+		}
+		changes++
+		r.graph.In.HealthReady.Set(struct{}{}, changes%2 == 1)
+		if changes%2 == 0 {
+			r.graph.In.HealthReady.Delete(struct{}{})
+		}
+	}
+	asked := make(chan error)
+	for range 3 {
+		go func() {
+			asked <- q.Ask(t.Context(), questions.Question{}, func(ctx context.Context) error {
+				for range 10 {
+					if err := q.Between(ctx, piece); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}()
+	}
+	for range 3 {
+		if err := <-asked; err != nil {
+			t.Error(err)
+		}
+	}
+	if turned != 29 {
+		t.Errorf("%d turns came between 30 pieces, want 29", turned)
 	}
 }

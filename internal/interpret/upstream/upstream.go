@@ -13,10 +13,10 @@ import (
 	"fairway/internal/interpret/way"
 )
 
-// Resources are the clusters of a proxy and their endpoints, by name.
+// Resources find the clusters of a proxy and their endpoints by name; nil: the proxy does not have one.
 type Resources struct {
-	Clusters        map[string]*clusterv3.Cluster
-	LoadAssignments map[string]*endpointv3.ClusterLoadAssignment
+	Cluster        func(name string) *clusterv3.Cluster
+	LoadAssignment func(name string) *endpointv3.ClusterLoadAssignment
 }
 
 // forwarding is the end of a way at a cluster.
@@ -32,7 +32,7 @@ func Forward(on *way.Walk, r Resources, destination netip.AddrPort, o way.Outcom
 	w := &forwarding{on, r, destination}
 	name := o.Cluster
 	o.Kind = way.Forwarded
-	c := w.Clusters[name]
+	c := w.Cluster(name)
 	w.Resource = "cluster " + way.Quote(name)
 	if c == nil {
 		w.Step("cluster", w.Resource, "", "the proxy does not have it")
@@ -40,7 +40,7 @@ func Forward(on *way.Walk, r Resources, destination netip.AddrPort, o way.Outcom
 	}
 	w.Validate(w.Resource, c)
 	s := w.Step("cluster", w.Resource, "", "%s", describeCluster(c))
-	s.Objects = way.Objects(c.GetMetadata())
+	s.By(way.Cluster, name).Objects = way.Objects(c.GetMetadata())
 	o.Balancer = c.GetLbPolicy().String()
 	if c.GetLoadBalancingPolicy() != nil {
 		o.Balancer = "load_balancing_policy"
@@ -122,7 +122,7 @@ func (w *forwarding) endpoints(c *clusterv3.Cluster, o way.Outcome) {
 			name = c.GetName()
 		}
 		resource = "load assignment " + way.Quote(name)
-		if a = w.LoadAssignments[name]; a == nil {
+		if a = w.LoadAssignment(name); a == nil {
 			w.Step("endpoints", resource, "", "cannot say: it is missing")
 			w.Doubt("load assignment %s is missing, so the endpoints are not known", way.Quote(name))
 			w.End(o)

@@ -31,6 +31,26 @@ type Step struct {
 	Passed   []Passed // the alternatives that have precedence and did not match
 	// Objects are the users' objects that the part was made from, as the metadata of the part (filter_metadata.istio, config) names them.
 	Objects []string
+	// Type and Name are those of the resource that decides, if it is of one of these types.
+	Type ResourceType
+	Name string
+}
+
+// ResourceType is the type of a resource that decides.
+type ResourceType uint8
+
+// The types of resources.
+const (
+	OtherResource ResourceType = iota
+	Listener
+	VirtualHost
+	Cluster
+)
+
+// By sets the resource that decides.
+func (s *Step) By(t ResourceType, name string) *Step {
+	s.Type, s.Name = t, name
+	return s
 }
 
 // Passed is an alternative that did not match, and the reason.

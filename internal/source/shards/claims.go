@@ -143,6 +143,21 @@ func (c *claims[K, V]) of(s *shard) []V {
 	return out
 }
 
+// list appends the rows of a shard, in no order, and calls next for each. It stops, and returns false, when next does.
+func (c *claims[K, V]) list(s *shard, to *[]V, next func() bool) bool {
+	for k := range c.in[s] {
+		for _, one := range c.rows[k] {
+			if one.shard == s {
+				*to = append(*to, one.row)
+			}
+		}
+		if !next() {
+			return false
+		}
+	}
+	return true
+}
+
 // sort orders rows by key. Versions of one row stay in their order. It needs no lock.
 func (c *claims[K, V]) sort(rows []V) {
 	slices.SortStableFunc(rows, func(a, b V) int { return c.compare(c.key(a), c.key(b)) })

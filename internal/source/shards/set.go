@@ -61,6 +61,7 @@ type member struct {
 	rows int // that it has, also those that do not count
 	// changes counts the shards that it has spoken of.
 	changes uint64
+	dropped uint64 // shards that were taken away
 	shards  map[source.ShardKey]*shard
 	places  map[string]bool // places that it reported problems of
 
@@ -319,6 +320,7 @@ func (s *Set) drop(at *shard) {
 	s.machines.drop(at)
 	s.namespaces.drop(at)
 	delete(at.of.shards, at.key)
+	at.of.dropped++
 }
 
 // hand gives next what became different. mu is held.

@@ -81,6 +81,17 @@ func (k Stack) Changed(e *Entry) (turn uint64) {
 	return turn
 }
 
+// Newest returns the last turn that changed any of the shelves.
+func (k Stack) Newest() (turn uint64) {
+	for _, s := range k {
+		turn = max(turn, s.floor)
+		if s.newest != nil {
+			turn = max(turn, s.newest.turn)
+		}
+	}
+	return turn
+}
+
 // Each calls fn with every name that a shelf of the stack holds, shelf by shelf, in the order of last change. A name
 // that several shelves hold comes several times.
 func (k Stack) Each(fn func(e *Entry)) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
 	"fairway/internal/xdstype"
 )
@@ -68,7 +69,8 @@ func TestStatusOfARefusal(t *testing.T) {
 	want := func(rejected string, refused []string, resources, pending int) {
 		t.Helper()
 		st := k.m.Status()[xdstype.SecretURL]
-		if st.Rejected != rejected || !slices.Equal(k.m.Refused(), refused) || st.ClientResources != resources || st.Pending != pending {
+		if st.Rejected != rejected || !slices.Equal(k.m.Refused(), refused) || st.Pending != pending ||
+			k.m.holds(xdstype.SecretURL) != resources {
 			t.Errorf("the status is %+v, refused are %v; want %q, %v, %d resources, %d pending", st, k.m.Refused(), rejected, refused,
 				resources, pending)
 		}
@@ -283,7 +285,7 @@ func TestAuditOfWhatIsMissing(t *testing.T) {
 			request(xdstype.SecretURL, "s", "t")
 		}
 		if !k.viewer.Read(func(v *library.View) {
-			if out := (library.Audited{}); !k.m.Audit(v, &out) || out.Count() > 0 {
+			if out := (library.Audited{}); !k.m.Audit(v, slots.NewPass(), &out) || out.Count() > 0 {
 				t.Errorf("delta %v: %+v", delta, out)
 			}
 		}) {
@@ -488,7 +490,7 @@ func TestStaleReports(t *testing.T) {
 	k.put(secret("a", 1), secret("b", 1))
 	k.initial(xdstype.SecretURL, []string{"a", "none"}, secret("a", 1), secret("b", 1), secret("gone", 1))
 	k.expect("Secret -none")
-	if st := k.m.Status()[xdstype.SecretURL]; st.ClientResources != 1 || st.Pending != 0 {
+	if st := k.m.Status()[xdstype.SecretURL]; k.m.holds(xdstype.SecretURL) != 1 || st.Pending != 0 {
 		t.Errorf("the status is %+v", st)
 	}
 	k.del(xdstype.SecretURL, "b")

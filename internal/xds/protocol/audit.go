@@ -8,14 +8,38 @@ import (
 
 // Audit compares the resources that the client holds with those that its stacks resolve to, and queues the differences. It returns
 // false, and compares nothing, while something is to be sent or un-ACKed.
-func (m *Machine) Audit(v *library.View, out *library.Audited) bool {
+func (m *Machine) Audit(v *library.View, pass *slots.Pass, out *library.Audited) bool {
 	if m.pull(v); !m.Synced() {
 		return false
 	}
 	for _, s := range m.order {
-		m.auditType(v, s, out)
+		key, now, known := m.viewOf(s)
+		if known && pass.Compared(key, now) {
+			continue
+		}
+		before := out.Count()
+		if m.auditType(v, s, out); known && out.Count() == before {
+			pass.Keep(key, now)
+		}
 	}
 	return true
+}
+
+// viewOf returns what a client sees of a type, and what it holds of that; false: it holds something that a pass cannot remember.
+func (m *Machine) viewOf(s *sub) (v slots.View, h slots.Held, ok bool) {
+	if len(s.stack) > slots.MostShelves || len(s.quarantined)+len(s.mayHold) > 0 || m.assembles(s) {
+		return v, h, false
+	}
+	v = slots.View{Type: s.typ, Delta: m.delta, Full: s.full, Wildcard: s.wildcard}
+	copy(v.Shelves[:], s.stack)
+	h.Changed = s.stack.Newest()
+	if h.Pages, ok = s.slots.SharedPages(m.shared.pages); !ok {
+		return v, h, false
+	}
+	if routes := m.ranks[xdstype.RouteRank]; s.rank == xdstype.VirtualHostRank && routes != nil {
+		h.Routes, ok = routes.slots.SharedPages(m.shared.pages)
+	}
+	return v, h, ok
 }
 
 // auditType finds the names of a subscription that the client holds otherwise than its stacks resolve to, and queues them.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
 	"fairway/internal/xdstype"
 )
 
@@ -30,7 +31,7 @@ func TestAuditOfAMachine(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("a", 1), cluster("b", 1))
 	k.ask(xdstype.ClusterURL)
-	if k.m.Audit(k.view(), &library.Audited{}) {
+	if k.m.Audit(k.view(), slots.NewPass(), &library.Audited{}) {
 		t.Error("audited with something to send")
 	}
 	k.expect("Cluster a b")
@@ -54,5 +55,58 @@ func TestAuditOfAMachine(t *testing.T) {
 	k.ack(xdstype.ClusterURL)
 	if found := k.audit(); found.Count() > 0 {
 		t.Errorf("%+v", found)
+	}
+}
+
+// TestAuditComparesOnce: within a pass, what a client holds is compared once while neither that nor the tables change. A change of either
+// is found.
+func TestAuditComparesOnce(t *testing.T) {
+	k := newTalk(t, true)
+	k.put(cluster("a", 1), cluster("b", 1))
+	k.ask(xdstype.ClusterURL)
+	k.expect("Cluster a b")
+	k.ack(xdstype.ClusterURL)
+	pass := slots.NewPass()
+	audit := func(pass *slots.Pass) int {
+		t.Helper()
+		var out library.Audited
+		if !k.m.Audit(k.view(), pass, &out) {
+			t.Fatal("not audited")
+		}
+		return out.Count()
+	}
+	if n := audit(pass); n != 0 || pass.Views() != 1 {
+		t.Fatalf("%d differences, %d views are remembered", n, pass.Views())
+	}
+	sub := k.m.subs[xdstype.ClusterURL]
+	for page := range sub.slots.Pages() { // nothing writes to a shared page: so a look at it shows
+		for i := range page {
+			if page[i].Name != nil && page[i].Name.Text() == "b" {
+				page[i].Res = cluster("b", 7).Resource()
+			}
+		}
+	}
+	if n := audit(pass); n != 0 {
+		t.Errorf("%d differences: pages that were compared are compared again", n)
+	}
+	if n := audit(slots.NewPass()); n != 1 {
+		t.Errorf("%d differences in another pass, want one", n)
+	}
+	k.expect("Cluster b")
+	k.ack(xdstype.ClusterURL)
+	k.put(cluster("c", 1))
+	k.expect("Cluster c")
+	k.ack(xdstype.ClusterURL)
+	if n := audit(pass); n != 0 {
+		t.Errorf("%d differences after a change", n)
+	}
+	for sl := range sub.slots.All() {
+		if sl.Name.Text() == "c" {
+			sl.Res = cluster("c", 7).Resource()
+			sub.put(sl.Name, sl)
+		}
+	}
+	if n := audit(pass); n != 1 {
+		t.Errorf("%d differences in what the client holds now, want one", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"fairway/internal/xds/library"
+	"fairway/internal/xds/slots"
 	"fairway/internal/xds/wire"
 	"fairway/internal/xdstype"
 )
@@ -51,10 +52,11 @@ type session struct {
 	nonces   map[string]bool
 	more     map[string]*got // by type: the response before, if nothing has happened since
 	taken    int             // responses that clients have taken
+	pass     *slots.Pass     // of all audits
 }
 
 func newSession(t testing.TB, delta, refusing bool, seed uint64) *session {
-	s := &session{rig: newRig(t, delta), delta: delta, refusing: refusing, rng: rand.New(rand.NewPCG(seed, 11))}
+	s := &session{rig: newRig(t, delta), pass: slots.NewPass(), delta: delta, refusing: refusing, rng: rand.New(rand.NewPCG(seed, 11))}
 	for _, typ := range namesTypes {
 		s.clients = append(s.clients, &anyClient{typ: typ, delta: delta, names: map[string]bool{}, held: map[string]spec{},
 			missing: map[string]bool{}, versions: map[string]string{}})
@@ -392,8 +394,8 @@ func (s *session) nothingHeldBack() {
 		if xdstype.RankOf(typ) == xdstype.OtherRank && !s.refusing && st.Pending > 0 && len(l.flights) < s.m.window(s.m.subs[typ]) {
 			s.t.Errorf("%d names of %s wait, with %d responses on the way", st.Pending, xdstype.Short(typ), len(l.flights))
 		}
-		if !s.refusing && s.delta && st.ClientResources != len(l.versions) {
-			s.t.Errorf("the client holds %d resources of %s, not %d", len(l.versions), xdstype.Short(typ), st.ClientResources)
+		if !s.refusing && s.delta && s.m.holds(typ) != len(l.versions) {
+			s.t.Errorf("the client holds %d resources of %s, not %d", len(l.versions), xdstype.Short(typ), s.m.holds(typ))
 		}
 	}
 }
@@ -475,7 +477,7 @@ func (s *session) check() {
 		s.t.Error("at rest, and not synced")
 	}
 	var found library.Audited
-	if s.viewer.Read(func(v *library.View) { s.m.Audit(v, &found) }); found.Count() > 0 {
+	if s.viewer.Read(func(v *library.View) { s.m.Audit(v, s.pass, &found) }); found.Count() > 0 {
 		s.t.Errorf("an audit finds %+v", found)
 	}
 }

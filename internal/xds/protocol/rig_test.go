@@ -196,3 +196,13 @@ func encoded(t testing.TB, delta bool, m proto.Message) *wire.Request {
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// holds is how many resources of a type the client holds, those with an unknown version too.
+func (m *Machine) holds(typ string) (n int) {
+	for sl := range m.subs[typ].slots.All() {
+		if sl.Is(has) {
+			n++
+		}
+	}
+	return n
+}

@@ -9,11 +9,10 @@ import (
 
 // TypeStatus is the state of one type on a stream. Versions are turns: a response of turn n brings the client to n.
 type TypeStatus struct {
-	Sent            Mark
-	Acked           Mark
-	ClientResources int    // resources that the client holds
-	Pending         int    // names still to be sent or removed
-	Rejected        string // the client's words when it last refused something that is still quarantined
+	Sent     Mark
+	Acked    Mark
+	Pending  int    // names still to be sent or removed
+	Rejected string // the client's words when it last refused something that is still quarantined
 }
 
 // Mark is a point in the conversation: a response's nonce and turn.
@@ -59,11 +58,6 @@ func (m *Machine) ClientResources(typ string) []*library.Resource {
 
 func (s *sub) status() TypeStatus {
 	t := TypeStatus{Sent: s.sent, Acked: s.acked, Pending: len(s.queue)}
-	for sl := range s.slots.All() {
-		if sl.Is(has) {
-			t.ClientResources++
-		}
-	}
 	for _, g := range s.trials {
 		t.Pending += len(g)
 	}

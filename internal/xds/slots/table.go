@@ -161,6 +161,13 @@ func (s *Table) Bytes() int {
 	return n
 }
 
+// SharedPages shares the pages (Share) and returns them, some of them nil; false: names without a number are not on any. The result must
+// not be modified, and is valid until the table is.
+func (s *Table) SharedPages(pool *Pool) (pages []*Page, ok bool) {
+	s.Share(pool)
+	return s.numbered.Pages, s.unnumbered == nil
+}
+
 // Pages yields the pages, which may be shared.
 func (s *Table) Pages() iter.Seq[*Page] {
 	return func(yield func(*Page) bool) {

@@ -158,8 +158,8 @@ func (m *Mesh) describe() string {
 		fmt.Fprintf(&b, "%s turn %d synced %t\n", s.Proxy, s.Turn, s.Synced)
 		for _, typ := range slices.Sorted(maps.Keys(s.Types)) {
 			st := s.Types[typ]
-			fmt.Fprintf(&b, "  %s sent %d acked %d held %d pending %d rejected %q\n", typ, st.Sent.Turn, st.Acked.Turn, st.ClientResources,
-				st.Pending, st.Rejected)
+			fmt.Fprintf(&b, "  %s sent %d acked %d held %d pending %d rejected %q\n", typ, st.Sent.Turn, st.Acked.Turn,
+				len(m.Plane.discovery.Streams().ClientResources(s.Proxy, typ)), st.Pending, st.Rejected)
 		}
 	}
 	for _, p := range m.Plane.Problems() {
