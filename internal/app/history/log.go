@@ -246,6 +246,15 @@ func (l *Log) Warms(number uint64) bool {
 	return t == nil || t.resources[xdstype.Listeners]+t.resources[xdstype.Clusters] > 0
 }
 
+// Changed reports whether a turn may have changed a resource of a type, which has a URL.
+func (l *Log) Changed(number uint64, url string) bool {
+	typ, known := xdstype.Of(url)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.numbers[number]
+	return t == nil || !known || t.resources[typ] > 0
+}
+
 // Turns returns the turns that a filter selects, oldest first.
 func (l *Log) Turns(f admin.TurnFilter) []page.Turn {
 	l.mu.Lock()
