@@ -170,7 +170,8 @@ func countOf(streams Streams, list []holder, asked int) Count {
 			out.Warming++
 		}
 	}
-	first := slices.MinFunc(list, func(a, b holder) int { return cmp.Compare(a.since-1, b.since-1) }) // one that warms comes last
+	// Since 0 comes last: that one only warms.
+	first := slices.MinFunc(list, func(a, b holder) int { return cmp.Compare(a.since-1, b.since-1) })
 	out.First = nameOfProxy(first.ProxyLag)
 	if first.since == 0 {
 		out.Since = first.Warms.UTC()
@@ -191,8 +192,8 @@ func nameOfProxy(p xds.ProxyLag) string {
 	return printable.Text(mesh.ProxyID(p.Proxy).Node(), mostName)
 }
 
-// refusals notes which of the turns brought a resource that some proxy refuses. Not all of them may be asked about: the others are not known
-// yet.
+// refusals notes which of the turns brought a resource that some proxy refuses. If there are many turns, some are not asked about, and not
+// known yet.
 func (t *Tracker) refusals(streams Streams, turns []uint64, out map[uint64]verdict) {
 	if len(streams.Refusing()) == 0 {
 		return
@@ -251,7 +252,9 @@ func (t *Tracker) settle(verdicts map[uint64]verdict, now time.Time) (moved []co
 			since = t.settled
 		}
 		switch {
-		case !judged || is.outcome == Unknown || is.outcome == Late && now.Sub(since) < late || is.outcome <= v.outcome && is.outcome != Live:
+		case !judged || is.outcome == Unknown || is.outcome == Late && now.Sub(since) < late:
+			continue
+		case is.outcome <= v.outcome && is.outcome != Live:
 			continue
 		case is.outcome == Live:
 			t.reached(k, v, is.count, now)

@@ -69,8 +69,16 @@ type Count struct {
 	What  string    `json:"what,omitempty"`
 }
 
-// plus adds the count of another control plane.
-func (c Count) plus(o Count) Count {
+// plus adds the count of another control plane. The first outcome is that of c, the second that of o; of the worse one is the sum.
+func (c Count) plus(o Count, first, second Outcome) Count {
+	if first != second {
+		if second > first {
+			c, o = o, c
+		}
+		c.Proxies += o.Proxies
+		c.Silent += o.Silent
+		return c
+	}
 	if c.First == "" || c.Warming == c.Without && o.Warming < o.Without {
 		c.First, c.Since, c.What = o.First, o.Since, o.What
 	}
@@ -166,7 +174,7 @@ func (t *Tracker) Outcome(k config.Key, generation int64) (Outcome, Count) {
 		case worst == Live && (!mentioned && (fresh || p.more) || mentioned && of == Unknown):
 			return Unknown, Count{}
 		case mentioned && of != Unknown:
-			worst, count = max(worst, of), count.plus(said)
+			worst, count = max(worst, of), count.plus(said, worst, of)
 		}
 	}
 	return worst, count

@@ -207,7 +207,9 @@ func TestWarming(t *testing.T) {
 			t.Errorf("other: %+v", got)
 		}
 		w.after(t, 14*time.Second, "web", Late)
-		want := Count{Proxies: 3, Without: 1, Warming: 1, First: "web-1", Since: time.Unix(60, 0).UTC(), What: "2 listeners and 0 clusters warm"}
+		want := Count{
+			Proxies: 3, Without: 1, Warming: 1, First: "web-1", Since: time.Unix(60, 0).UTC(), What: "2 listeners and 0 clusters warm",
+		}
 		if _, got := w.Outcome(key("web"), 1); got != want {
 			t.Errorf("web: %+v, want %+v", got, want)
 		}
@@ -257,6 +259,12 @@ func TestPeers(t *testing.T) {
 		w.after(t, 12*time.Second, "quiet", Live) // it had the object from its start
 		peer(`{"objects":[],"more":true}`)
 		w.after(t, 0, "quiet", Unknown)
+		count := Count{Proxies: 1, Without: 1, First: "a"}
+		if got, want := count.plus(Count{Proxies: 3, Without: 2, First: "b"}, Late, Refused), (Count{
+			Proxies: 4, Without: 2, First: "b",
+		}); got != want {
+			t.Errorf("proxies that refuse and others are counted as %+v", got)
+		}
 		for _, bad := range []string{
 			"x", `{"objects":[{"object":"a/b"}]}`, `{"objects":[{"object":"a/b/c","outcome":9}]}`,
 			`{"objects":[{"object":"a/b/c","count":{"proxies":-1}}]}`, strings.Repeat(" ", mostText+1),

@@ -76,7 +76,8 @@ func (p *play) checkConcerns() {
 			for _, name := range p.universe(typ) {
 				at := [2]string{typ, name}
 				if before[at] != after[at] && (s.wildcard || p.r.slot(typ, name).Is(named|has|uncertain)) {
-					p.t.Errorf("turn %d of %d changed the %s %s, and is said not to concern the client", turn, p.r.turn, xdstype.Short(typ), name)
+					p.t.Errorf("turn %d of %d changed the %s %s, and is said not to concern the client",
+						turn, p.r.turn, xdstype.Short(typ), name)
 				}
 			}
 		}
