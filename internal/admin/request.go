@@ -31,6 +31,10 @@ func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	about, _ := p.Proxy(proxy.Proxy)
+	if err := p.nameAccount(query); err != nil {
+		writeError(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	request, err := requestOf(about, query)
 	if err != nil {
 		writeError(w, err.Error(), http.StatusBadRequest)
@@ -55,6 +59,22 @@ func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 	out := explanation(proxy, answer)
 	p.trace(viewerOf(r), mesh.ProxyID(proxy.Proxy), &out)
 	writeJSON(w, out)
+}
+
+// nameAccount makes the caller's identity of its service account, which has the trust domain of the mesh.
+func (p *Pages) nameAccount(query url.Values) error {
+	account := query.Get("account")
+	if account == "" {
+		return nil
+	}
+	namespace, name, ok := strings.Cut(account, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("account=%s: want NAMESPACE/SERVICE-ACCOUNT", printable.Text(account, printable.Short))
+	}
+	p.Graph.Store.Read(func(tx *table.Tx) {
+		query.Set("peer", "spiffe://"+p.Graph.In.TrustDomainNow(tx)+"/ns/"+namespace+"/sa/"+name)
+	})
+	return nil
 }
 
 // trace adds to the steps the objects that their resources were made from, as far as the viewer may see these.

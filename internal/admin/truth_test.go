@@ -276,3 +276,38 @@ func TestHistoryIsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestCallersAccount: a caller that is named by its service account has an identity in the trust domain of the mesh.
+func TestCallersAccount(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	if err := os.WriteFile(file, []byte("trustDomain: other.example"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts := plane.Options()
+	opts.MeshConfig = file
+	p := plane.Start(t, opts)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	p.Apply(t, "mesh.yaml", reviews)
+	p.Apply(t, "policy.yaml", `
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: web, namespace: shop}
+spec: {rules: [{from: [{source: {principals: [other.example/ns/shop/sa/web]}}]}]}
+`)
+	p.Connect(t, plane.Proxy{Name: "reviews-1", IP: "10.0.0.12"})
+	const path = "/debug/explainz?proxyID=reviews-1.shop&direction=inbound&host=reviews&port=80&path=/&sni=reviews&alpn=istio"
+	for query, want := range map[string]string{
+		"&account=shop/web": "forwarded", "&account=shop/till": "answered",
+		"&account=shop/web&peer=spiffe://cluster.local/ns/shop/sa/web": "forwarded", "&peer=spiffe://cluster.local/ns/shop/sa/web": "answered",
+	} {
+		if got := read[page.RequestExplanation](t, p, path+query); len(got.Ways) != 1 || got.Ways[0].Outcome.Kind != want {
+			t.Errorf("%s: want %s, got %s", query, want, got.Text)
+		}
+	}
+	for _, bad := range []string{"shop", "shop/", "/web", "a/b/c"} {
+		if status, _, body := ask(t, p, http.MethodGet, path+"&account="+bad); status != http.StatusBadRequest ||
+			!strings.Contains(body, "NAMESPACE/SERVICE-ACCOUNT") {
+			t.Errorf("account %s: %d %s", bad, status, body)
+		}
+	}
+}
