@@ -295,10 +295,11 @@ metadata: {name: web, namespace: shop}
 spec: {rules: [{from: [{source: {principals: [other.example/ns/shop/sa/web]}}]}]}
 `)
 	p.Connect(t, plane.Proxy{Name: "reviews-1", IP: "10.0.0.12"})
-	const path = "/debug/explainz?proxyID=reviews-1.shop&direction=inbound&host=reviews&port=80&path=/&sni=reviews&alpn=istio"
+	const path = "/debug/explainz?proxyID=reviews-1.shop&direction=inbound&host=reviews&port=80&path=/&sni=reviews&alpn=istio-http/1.1"
 	for query, want := range map[string]string{
 		"&account=shop/web": "forwarded", "&account=shop/till": "answered",
-		"&account=shop/web&peer=spiffe://cluster.local/ns/shop/sa/web": "forwarded", "&peer=spiffe://cluster.local/ns/shop/sa/web": "answered",
+		"&account=shop/web&peer=spiffe://cluster.local/ns/shop/sa/web": "forwarded",
+		"&peer=spiffe://cluster.local/ns/shop/sa/web":                  "closed",
 	} {
 		if got := read[page.RequestExplanation](t, p, path+query); len(got.Ways) != 1 || got.Ways[0].Outcome.Kind != want {
 			t.Errorf("%s: want %s, got %s", query, want, got.Text)

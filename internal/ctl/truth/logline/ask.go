@@ -368,8 +368,8 @@ func (x *explainer) service(host string) *page.ServiceInfo {
 	return found
 }
 
-// Peer says who calls, to /debug/explainz: a service account as NAMESPACE/NAME, in a trust domain; empty: that of the mesh, which the control
-// plane knows. Older control planes do not: they take the usual one.
+// Peer says who calls, to /debug/explainz: a service account as NAMESPACE/NAME, in a trust domain; empty: that of the mesh, which the
+// control plane knows. Older control planes do not name it: for them the peer has the usual one.
 func Peer(q url.Values, account, trust string) {
 	if trust == "" {
 		q.Set("account", account)
