@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,6 +73,11 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the proxy was sent %+v", some)
 	}
 	p.Refuse(t, plane.Proxy{Name: "old", IP: "10.0.0.11"}, xdstype.ClusterURL, reviewsCluster, "no such thing")
+	logged := regexp.MustCompile(`msg="a proxy refuses resources" turn=(\d+) proxy=\S*old.shop\S* type=cds names=\S+ because="no such thing"`)
+	_, _, lines := ask(t, p, http.MethodGet, "/debug/logz")
+	if line := logged.FindStringSubmatch(lines); line == nil || line[1] == "0" {
+		t.Errorf("the log does not name the turn that a proxy refused: %q in\n%s", line, lines)
+	}
 	for _, bad := range []string{"turn=x", "most=0", "kind=nosuch", "kind=vs", "proxyID=nobody"} {
 		if status, _, body := ask(t, p, http.MethodGet, "/debug/historyz?"+bad); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, status, body)

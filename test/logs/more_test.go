@@ -64,7 +64,8 @@ func limited() []special {
 	few := filter("adaptive_concurrency", "AdaptiveConcurrency", "gradient_controller_config: {concurrency_limit_params: "+
 		"{concurrency_update_interval: 3600s}, min_rtt_calc_params: {interval: 3600s, request_count: 50, min_concurrency: 1}}")
 	denial := filter("admission_control", "AdmissionControl", "enabled: {default_value: true}, sampling_window: 60s, "+
-		"success_criteria: {http_criteria: {http_success_status: [{start: 200, end: 300}]}}, aggression: {default_value: 5.0}, rps_threshold: {default_value: 0}")
+		"success_criteria: {http_criteria: {http_success_status: [{start: 200, end: 300}]}}, aggression: {default_value: 5.0}, "+
+		"rps_threshold: {default_value: 0}")
 	return []special{
 		{name: "limit-of-service", filters: service, route: "{route: {cluster: app, rate_limits: [{actions: [{request_headers: " +
 			"{header_name: x-limit, descriptor_key: limit}}]}]}}", send: get("/", "x-limit", "over"),

@@ -229,7 +229,9 @@ func (t *Tables) TrustDomainNow(tx *table.Tx) string {
 	return trustDomain(m)
 }
 
-func trustDomain(m *meshconfig.MeshConfig) string { return orString(m.GetTrustDomain(), "cluster.local") }
+func trustDomain(m *meshconfig.MeshConfig) string {
+	return orString(m.GetTrustDomain(), "cluster.local")
+}
 
 // TrustDomains returns the domains of the mesh's own identities: TrustDomain and its aliases (MeshConfig.trustDomainAliases).
 func (t *Tables) TrustDomains(r *table.Reader) []string {
