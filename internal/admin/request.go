@@ -34,6 +34,10 @@ func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	about, _ := p.Proxy(proxy.Proxy)
+	if err := p.nameAccount(query); err != nil {
+		writeError(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	request, err := requestOf(about, query)
 	if err != nil {
 		writeError(w, err.Error(), http.StatusBadRequest)
@@ -56,6 +60,22 @@ func (p *Pages) explainz(w http.ResponseWriter, r *http.Request) {
 	out := explanation(proxy, answer)
 	p.trace(viewerOf(r), mesh.ProxyID(proxy.Proxy), answer, &out)
 	writeJSON(w, out)
+}
+
+// nameAccount makes the caller's identity of its service account, which has the trust domain of the mesh.
+func (p *Pages) nameAccount(query url.Values) error {
+	account := query.Get("account")
+	if account == "" {
+		return nil
+	}
+	namespace, name, ok := strings.Cut(account, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("account=%s: want NAMESPACE/SERVICE-ACCOUNT", printable.Text(account, printable.Short))
+	}
+	p.Graph.Store.Read(func(tx *table.Tx) {
+		query.Set("peer", "spiffe://"+p.Graph.In.TrustDomainNow(tx)+"/ns/"+namespace+"/sa/"+name)
+	})
+	return nil
 }
 
 // mostTraced is how many objects are named for a step: a listener may be made from thousands of services.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,6 +73,11 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the proxy was sent %+v", some)
 	}
 	p.Refuse(t, plane.Proxy{Name: "old", IP: "10.0.0.11"}, xdstype.ClusterURL, reviewsCluster, "no such thing")
+	logged := regexp.MustCompile(`msg="a proxy refuses resources" turn=(\d+) proxy=\S*old.shop\S* type=cds names=\S+ because="no such thing"`)
+	_, _, lines := ask(t, p, http.MethodGet, "/debug/logz")
+	if line := logged.FindStringSubmatch(lines); line == nil || line[1] == "0" {
+		t.Errorf("the log does not name the turn that a proxy refused: %q in\n%s", line, lines)
+	}
 	for _, bad := range []string{"turn=x", "most=0", "kind=nosuch", "kind=vs", "proxyID=nobody"} {
 		if status, _, body := ask(t, p, http.MethodGet, "/debug/historyz?"+bad); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, status, body)
@@ -273,6 +279,42 @@ func TestHistoryIsKept(t *testing.T) {
 		}
 		if err := p.Stop(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestCallersAccount: a caller that is named by its service account has an identity in the trust domain of the mesh.
+func TestCallersAccount(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	if err := os.WriteFile(file, []byte("trustDomain: other.example"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts := plane.Options()
+	opts.MeshConfig = file
+	p := plane.Start(t, opts)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	p.Apply(t, "mesh.yaml", reviews)
+	p.Apply(t, "policy.yaml", `
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: web, namespace: shop}
+spec: {rules: [{from: [{source: {principals: [other.example/ns/shop/sa/web]}}]}]}
+`)
+	p.Connect(t, plane.Proxy{Name: "reviews-1", IP: "10.0.0.12"})
+	const path = "/debug/explainz?proxyID=reviews-1.shop&direction=inbound&host=reviews&port=80&path=/&sni=reviews&alpn=istio-http/1.1"
+	for query, want := range map[string]string{
+		"&account=shop/web": "forwarded", "&account=shop/till": "answered",
+		"&account=shop/web&peer=spiffe://cluster.local/ns/shop/sa/web": "forwarded",
+		"&peer=spiffe://cluster.local/ns/shop/sa/web":                  "closed",
+	} {
+		if got := read[page.RequestExplanation](t, p, path+query); len(got.Ways) != 1 || got.Ways[0].Outcome.Kind != want {
+			t.Errorf("%s: want %s, got %s", query, want, got.Text)
+		}
+	}
+	for _, bad := range []string{"shop", "shop/", "/web", "a/b/c"} {
+		if status, _, body := ask(t, p, http.MethodGet, path+"&account="+bad); status != http.StatusBadRequest ||
+			!strings.Contains(body, "NAMESPACE/SERVICE-ACCOUNT") {
+			t.Errorf("account %s: %d %s", bad, status, body)
 		}
 	}
 }

@@ -134,10 +134,10 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	in.clock = loop.NewClock()
 	in.graph = s.graph()
-	if in.cluster, err = s.writer(in.graph); err != nil {
+	in.door = door.New(s.door(), in.graph.In)
+	if in.cluster, err = s.writer(in.graph, in.door); err != nil {
 		return in, err
 	}
-	in.door = door.New(s.door(), in.graph.In)
 	in.pacer = pace.New(in.door, in.clock.Next)
 	in.budgets = quota.New(s.quota(), in.pacer)
 	in.shards = shards.New(in.budgets, s.opts.Log)

@@ -131,7 +131,7 @@ func (s setup) graph() *compile.Graph {
 }
 
 // writer makes the writer into the own cluster; nil: there is none.
-func (s setup) writer(graph *compile.Graph) (*writeback.Writer, error) {
+func (s setup) writer(graph *compile.Graph, at *door.Door) (*writeback.Writer, error) {
 	if s.reach == nil {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (s setup) writer(graph *compile.Graph) (*writeback.Writer, error) {
 	if pages && (o.Authority != nil || o.Signer != "") {
 		o.Bundle = s.secure.Bundle
 	}
-	return writeback.New(o, graph)
+	return writeback.New(o, graph, at)
 }
 
 func (s setup) door() door.Options {

@@ -278,19 +278,46 @@ func (d *Door) Waits() int {
 	return d.queue.Len()
 }
 
+// Wait returns the change of an object that waits; false: none does. Its cost grows with the change's references.
+func (d *Door) Wait(k config.Key) (Waiting, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.objects[k]
+	if e == nil || e.waiting == nil {
+		return Waiting{}, false
+	}
+	return d.waitOf(e), true
+}
+
+// WaitingObjects lists the objects with a change that waits, in the order in which the changes began to wait.
+func (d *Door) WaitingObjects() (out []config.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at := d.queue.Front(); at != nil; at = at.Next() {
+		if e := at.Value.(*entry); e.service == nil {
+			out = append(out, e.key)
+		}
+	}
+	return out
+}
+
 // Waiting lists the waiting changes, in the order in which they began to wait. Its cost grows with their number and their references.
 func (d *Door) Waiting() []Waiting {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make([]Waiting, 0, d.queue.Len())
 	for at := d.queue.Front(); at != nil; at = at.Next() {
-		e := at.Value.(*entry)
-		w := Waiting{Key: e.key, Ref: e.want.ref(), Since: e.waiting.since, Until: e.waiting.since.Add(d.grace), Removal: e.want.absent()}
-		if w.Removal {
-			w.Ref = e.applied.ref()
-		}
-		w.For = d.names.blockers(d.names.change(e))
-		out = append(out, w)
+		out = append(out, d.waitOf(at.Value.(*entry)))
 	}
 	return out
+}
+
+// waitOf describes a waiting change. mu is held.
+func (d *Door) waitOf(e *entry) Waiting {
+	w := Waiting{Key: e.key, Ref: e.want.ref(), Since: e.waiting.since, Until: e.waiting.since.Add(d.grace), Removal: e.want.absent()}
+	if w.Removal {
+		w.Ref = e.applied.ref()
+	}
+	w.For = d.names.blockers(d.names.change(e))
+	return w
 }

@@ -138,9 +138,10 @@ var arrows = map[string][]string{
 		"app/environment", "compile/input", "config", "mesh", "printable", "source", "store", "table",
 	},
 	"app/writeback": {
-		"app/environment", "app/loop", "app/reached", "app/session", "compile", "config", "mesh", "source", "table", "writes",
+		"app/environment", "app/loop", "app/reached", "app/session", "compile", "config", "door", "mesh", "printable", "source",
+		"table", "writes",
 	},
-	"app/reached": {"config", "xds", "xds/library", "xds/protocol"},
+	"app/reached": {"config", "mesh", "printable", "xds", "xds/library", "xds/protocol", "xdstype"},
 	"app/listen":  {"web"},
 	"app/memory":  {"resident"},
 	"app/recent":  {},

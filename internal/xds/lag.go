@@ -83,6 +83,25 @@ func (s *stream) lags(turn uint64) ProxyLag {
 	return lag
 }
 
+// Concerned returns those of the streams whose clients want something that a turn may have changed. See Machine.Concerns.
+func (s *Server) Concerned(turn uint64, changed func(typ string) bool, streams []uint64) (out []uint64) {
+	for _, id := range streams {
+		s.mu.Lock()
+		st := s.streams[id]
+		s.mu.Unlock()
+		if st != nil && st.concerns(turn, changed) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (s *stream) concerns(turn uint64, changed func(typ string) bool) (is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.viewer != nil && s.viewer.Read(func(v *library.View) { is = s.machine.Concerns(v, turn, changed) }) && is
+}
+
 // PublishedAt returns when a turn was published, if that was not too many turns ago.
 func (s *Server) PublishedAt(turn uint64) (time.Time, bool) { return s.lib.PublishedAt(turn) }
 

@@ -38,6 +38,14 @@ func (a *application) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		hijack(w, "no HTTP at all\r\n\r\n")
 	case path == "/large":
 		_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
+	case path == "/early": // it answers before it has the whole request
+		hijack(w, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	case path == "/huge":
+		for range 256 {
+			if _, err := io.WriteString(w, strings.Repeat("x", 1<<18)); err != nil {
+				return
+			}
+		}
 	case path == "/moved":
 		http.Redirect(w, r, "http://"+r.Host+"/here", http.StatusFound)
 	case path == "/cached":

@@ -70,6 +70,7 @@ func (a attempt) check(t *testing.T, line, plane string) {
 		t.Fatalf("%s\n%s", line, text)
 	}
 	e, w := found[0], a.want
+	note(e)
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if code != w.exit {

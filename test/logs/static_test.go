@@ -27,7 +27,7 @@ type special struct {
 	filters string // HTTP filters before the router, as a list in YAML
 	router  string // fields of the router
 	route   string // fields of the route
-	chain   string // fields of the filter chain
+	chain   string // fields of the filter chain; if there are any, the listener logs connections
 	buffer  int    // bytes that the listener buffers; 0: Envoy's own
 	tcp     string // fields of the TCP proxy in place of the connection manager
 	send    func(t *testing.T, address string)
@@ -51,7 +51,7 @@ func static(t *testing.T, m *live.Mesh, name, base string, all []special) (out [
 	}
 	var bootstrap map[string]any
 	admin := m.Addr(name+"-admin", 15000)
-	text := m.Rules(t, "static.yaml", "admin", m.IP(name+"-admin"), "more", base)
+	text := m.Rules(t, "static.yaml", "admin", m.IP(name+"-admin"), "more", base, "half-close", name == "half-close")
 	if err := yaml.Unmarshal([]byte(text), &bootstrap); err != nil {
 		t.Fatal(err)
 	}
@@ -195,9 +195,9 @@ func line(words string) func(*testing.T, string) {
 }
 
 // until asks until the answer has a status.
-func until(t *testing.T, address string, status int) {
+func until(t *testing.T, address, path string, status int) {
 	rig.Eventually(t, func() error {
-		r, err := live.Try(live.Request{To: address, Host: "app.test"})
+		r, err := live.Try(live.Request{To: address, Host: "app.test", Path: path})
 		if err == nil && r.Status != status {
 			err = fmt.Errorf("got %d, want %d", r.Status, status)
 		}
@@ -351,7 +351,7 @@ func failing() []special {
 		{name: "drops", route: "{route: {cluster: drops}}", send: get("/"), want: expected{status: 503, flag: "UDO",
 			cause: "unconditional_drop_overload"}},
 		{name: "drops-some", route: "{route: {cluster: drops-some}}", also: " DO ", send: func(t *testing.T, address string) {
-			until(t, address, http.StatusServiceUnavailable)
+			until(t, address, "/", http.StatusServiceUnavailable)
 		}, want: expected{status: 503, flag: "DO", cause: "drop_overload"}},
 		{name: "maintained", route: "{route: {cluster: maintained}}", send: get("/"), want: expected{status: 503, flag: "UO",
 			cause: "maintenance_mode"}},
@@ -372,7 +372,9 @@ func failing() []special {
 func TestStatic(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	serve(t, m.Addr("app", live.Backing), nil)
-	specials := slices.Concat(formats(), timeouts(), refused(), failing())
+	m.Limiter(t, "limiter").FailNext(1)
+	pair := m.Authority(t, "static").Issue(t, "app.test")
+	specials := slices.Concat(formats(), timeouts(), refused(), failing(), health(), credentials(), connections(pair), limited())
 	all(t, static(t, m, "static", "", specials), m.File("static.access.log"), "127.0.0.1:1")
 }
 
@@ -380,20 +382,30 @@ func TestStatic(t *testing.T) {
 func TestOverload(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	serve(t, m.Addr("app", live.Backing), nil)
-	pressure := m.File("pressure")
-	if err := os.WriteFile(pressure+".new", []byte("1.0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// The monitor follows renames in the folder.
-	if err := os.Rename(pressure+".new", pressure); err != nil {
-		t.Fatal(err)
-	}
-	overload := fmt.Sprintf(`overload_manager: {refresh_interval: 0.02s, resource_monitors: [{name: pressure, typed_config: {"@type": `+
-		`type.googleapis.com/envoy.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig, filename: %s}}], `+
-		`actions: [{name: envoy.overload_actions.stop_accepting_requests, triggers: [{name: pressure, threshold: {value: 0.9}}]}]}`, pressure)
+	overload := pressed(t, m, `actions: [{name: envoy.overload_actions.stop_accepting_requests, `+
+		`triggers: [{name: pressure, threshold: {value: 0.9}}]}]`)
 	all(t, static(t, m, "overload", overload, []special{
 		{name: "overloaded", send: func(t *testing.T, address string) {
-			until(t, address, http.StatusServiceUnavailable)
+			until(t, address, "/", http.StatusServiceUnavailable)
 		}, also: " overload ", want: expected{status: 503, cause: "overload"}},
 	}), m.File("overload.access.log"), "127.0.0.1:1")
+}
+
+// pressed returns an overload manager that is under pressure from now on.
+func pressed(t *testing.T, m *live.Mesh, fields string) string {
+	press(t, m, "1.0")
+	return fmt.Sprintf(`overload_manager: {refresh_interval: 0.02s, resource_monitors: [{name: pressure, typed_config: {"@type": `+
+		`type.googleapis.com/envoy.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig, filename: %s}}], %s}`,
+		m.File("pressure"), fields)
+}
+
+// press sets the pressure. The monitor follows renames in the folder.
+func press(t *testing.T, m *live.Mesh, pressure string) {
+	file := m.File("pressure")
+	if err := os.WriteFile(file+".new", []byte(pressure), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -71,8 +71,8 @@ func (a *Auditor) Step() {
 	}
 	for _, found := range a.o.Store.Recheck(auditRows) {
 		a.o.Metrics.Diverged(admin.OfRow, 1)
-		a.o.Log.Error("audit: a row is not what its reads make of it, and is computed again", "table", found.Table,
-			"row", printable.Text(found.Key, printable.Short), "has", printable.Text(found.Have, printable.Long),
+		a.o.Log.Error("audit: a row is not what its reads make of it, and is computed again", "turn", a.o.Server.LastTurn(),
+			"table", found.Table, "row", printable.Text(found.Key, printable.Short), "has", printable.Text(found.Have, printable.Long),
 			"comes_out_as", printable.Text(found.Want, printable.Long))
 	}
 	a.timer.Reset(max(a.pause, auditShare*time.Since(start)))
@@ -91,8 +91,9 @@ func (a *Auditor) stream(connection uint64) {
 		a.o.Metrics.Diverged(string(of), n)
 	}
 	for _, diff := range found.Differences {
-		a.o.Log.Error("audit: not as the tables have it, and sent again", "of", string(diff.Of), "proxy", string(found.Proxy),
-			"type", diff.Type, "name", diff.Name, "holds", diff.FoundVersion, "tables", diff.WantVersion, "differences", found.Count())
+		a.o.Log.Error("audit: not as the tables have it, and sent again", "turn", a.o.Server.LastTurn(), "of", string(diff.Of),
+			"proxy", string(found.Proxy), "type", diff.Type,
+			"name", diff.Name, "holds", diff.FoundVersion, "tables", diff.WantVersion, "differences", found.Count())
 	}
 	if len(found.Rows) > 0 {
 		a.o.Publisher.PublishWithNext(found.Rows)

@@ -50,7 +50,7 @@ type keptTurn struct {
 	Keys []page.TurnObject `json:"keys,omitempty"` // objects that it is found by
 }
 
-// Past are the turns of an earlier process. The zero value is none, of a Log that keeps none.
+// Past are the turns of an earlier process. The zero value is none, of a Log that keeps none and writes no lines.
 type Past struct {
 	// Last is the number that turns are counted on from.
 	Last  uint64
@@ -63,7 +63,7 @@ type Past struct {
 // 1 again; it is replaced.
 func Read(folder string, log *slog.Logger) Past {
 	if folder == "" {
-		return Past{}
+		return Past{log: log}
 	}
 	p := Past{path: filepath.Join(folder, keptFile), log: log}
 	text, _, err := disk.Read(disk.OS, p.path, mostBytes+mostLine)

@@ -28,6 +28,7 @@ const (
 	mostStreams = 1000 // streams of a turn that are remembered
 	mostRefused = 8    // refusals of a turn
 	mostNames   = 10   // resources of a refusal that are named
+	mostOther   = 8    // refusals a minute, of turns that are not remembered, that are logged
 	fullRows    = 1000 // rows, of which a turn computes more if it is called full
 )
 
@@ -43,6 +44,7 @@ type Log struct {
 	began bool // a turn of this process was kept
 
 	mu      sync.Mutex
+	other   other
 	last    uint64           // turn that has begun
 	changes uint64           // of anything that is kept
 	turns   []*turn          // oldest first
@@ -195,19 +197,42 @@ func (h Hooks) Rejected(r xds.Rejection) {
 	h.Hooks.Rejected(r)
 }
 
-// rejected notes that a proxy refused resources.
+// other counts refusals of turns that are not remembered.
+type other struct {
+	since time.Time
+	n     int
+}
+
+// rejected notes that a proxy refused resources, and logs the first refusals of each turn.
 func (l *Log) rejected(r xds.Rejection) {
+	if !l.note(r) || l.log == nil {
+		return
+	}
+	l.log.Warn("a proxy refuses resources", "turn", r.Turn, "proxy", string(r.Proxy), "type", xdstype.Label(r.Type),
+		"names", r.Names[:min(len(r.Names), mostNames)], "because", r.Detail)
+}
+
+// note notes a refusal, and reports whether it is to be logged.
+func (l *Log) note(r xds.Rejection) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.numbers[r.Turn] == nil {
+		if now := time.Now(); now.Sub(l.other.since) > time.Minute {
+			l.other = other{since: now}
+		}
+		l.other.n++
+		return l.other.n <= mostOther
+	}
 	l.each([]uint64{r.Turn}, func(t *turn) {
 		t.RefusalCount++
-		if len(t.Refusals) < mostRefused {
+		if first = len(t.Refusals) < mostRefused; first {
 			t.Refusals = append(t.Refusals, page.TurnRefusal{
 				Proxy: string(r.Proxy), ProxyID: mesh.ProxyID(r.Proxy).Node(), Type: xdstype.Label(r.Type),
 				Names: texts(r.Names[:min(len(r.Names), mostNames)]), Detail: printable.Text(r.Detail, printable.Long),
 			})
 		}
 	})
+	return first
 }
 
 // each calls fn with those of the turns that are remembered. mu is held.
@@ -244,6 +269,15 @@ func (l *Log) Warms(number uint64) bool {
 	defer l.mu.Unlock()
 	t := l.numbers[number]
 	return t == nil || t.resources[xdstype.Listeners]+t.resources[xdstype.Clusters] > 0
+}
+
+// Changed reports whether a turn may have changed a resource of a type, which has a URL.
+func (l *Log) Changed(number uint64, url string) bool {
+	typ, known := xdstype.Of(url)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.numbers[number]
+	return t == nil || !known || t.resources[typ] > 0
 }
 
 // Turns returns the turns that a filter selects, oldest first.

@@ -1,5 +1,5 @@
-// Package reached knows which objects of the own cluster are live: every proxy of every control plane has acknowledged the turn that
-// brought their newest version into force.
+// Package reached knows which objects of the own cluster are live: their newest version came into force in some turn, and every proxy of
+// every control plane that the turn concerns has acknowledged it, and uses it.
 //
 //	versions in force ─► pending ─► live here ─► shared with the leader ─► live everywhere
 //

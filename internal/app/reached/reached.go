@@ -1,7 +1,6 @@
 package reached
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
-	"fairway/internal/xds/protocol"
 )
 
 // Times of a Tracker.
@@ -31,12 +29,22 @@ const (
 // Streams says which proxies lack something. *xds.Server is one.
 type Streams interface {
 	Lags(turn uint64, ask func(library.ProxyID) bool) xds.Lags
+	// Concerned returns those of the streams that a turn may have sent something; changed reports which types the turn changed.
+	Concerned(turn uint64, changed func(typ string) bool, streams []uint64) []uint64
+	PublishedAt(turn uint64) (time.Time, bool)
 	LastTurn() uint64
 	Refusing() map[string]int // proxies that refuse something, by type
 }
 
-// Turns knows which turns streams see. *history.Log is one.
-type Turns interface{ Published(turn uint64) bool }
+// Turns knows what turns did. *history.Log is one.
+type Turns interface {
+	// Published reports whether streams see a turn.
+	Published(turn uint64) bool
+	// Changed reports whether a turn may have changed a resource of a type, which has a URL.
+	Changed(turn uint64, typ string) bool
+	// Warms reports whether a turn may have changed a resource that warms before proxies use it.
+	Warms(turn uint64) bool
+}
 
 // Outcome is how far the newest version of an object is.
 type Outcome int
@@ -45,9 +53,41 @@ type Outcome int
 const (
 	Unknown Outcome = iota // it is on its way
 	Live
-	Late    // some proxies have not acknowledged it for a while
+	Late    // some proxies have not acknowledged it for a while, or do not use it yet
 	Refused // some proxies refuse it
 )
+
+// Count says how many proxies have a version of an object. It is counted once for each outcome, and not again while the outcome stays.
+type Count struct {
+	Proxies int `json:"proxies,omitempty"` // connected
+	Without int `json:"without,omitempty"` // those that lack the version, refuse it, or do not use it yet
+	Silent  int `json:"silent,omitempty"`  // those that have it, and whose agents do not report what warms
+	Warming int `json:"warming,omitempty"` // those of Without that only do not use it yet
+	// First is the node id of one of Without, Since when, and What the matter is.
+	First string    `json:"first,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	What  string    `json:"what,omitempty"`
+}
+
+// plus adds the count of another control plane. The first outcome is that of c, the second that of o; of the worse one is the sum.
+func (c Count) plus(o Count, first, second Outcome) Count {
+	if first != second {
+		if second > first {
+			c, o = o, c
+		}
+		c.Proxies += o.Proxies
+		c.Silent += o.Silent
+		return c
+	}
+	if c.First == "" || c.Warming == c.Without && o.Warming < o.Without {
+		c.First, c.Since, c.What = o.First, o.Since, o.What
+	}
+	c.Proxies += o.Proxies
+	c.Without += o.Without
+	c.Silent += o.Silent
+	c.Warming += o.Warming
+	return c
+}
 
 // Tracker follows objects. Any goroutine may call its methods; Run runs once.
 type Tracker struct {
@@ -63,24 +103,19 @@ type Tracker struct {
 	peers   map[string]peer
 	from    uint64    // the first turn after the start
 	settled time.Time // when the objects of the first turn may be live
+
+	// Only Run uses these.
+	holders map[uint64]map[uint64]bool // by pending turn: streams, and whether the turn concerns them
+	judged  int                        // of the turns that some proxies lack for a while, so that each is judged in its turn
 }
 
 // version is one of an object that is not live here.
 type version struct {
-	generation    int64
-	turn          uint64
-	since         time.Time
-	late, refused bool
-}
-
-func (v *version) outcome() Outcome {
-	switch {
-	case v.refused:
-		return Refused
-	case v.late:
-		return Late
-	}
-	return Unknown
+	generation int64
+	turn       uint64
+	since      time.Time
+	outcome    Outcome // it only rises, so that the status of an object is written a few times at most
+	count      Count   // of the outcome
 }
 
 // New returns a tracker that knows no object. changed is called for objects with an outcome that may be another one, share with the text
@@ -88,7 +123,8 @@ func (v *version) outcome() Outcome {
 func New(changed func(config.Key), share func(text string)) *Tracker {
 	return &Tracker{
 		changed: changed, share: share, now: time.Now, woken: make(chan struct{}, 1),
-		pending: map[config.Key]*version{}, here: map[config.Key]time.Time{}, peers: map[string]peer{},
+		pending: map[config.Key]*version{}, here: map[config.Key]time.Time{},
+		peers: map[string]peer{}, holders: map[uint64]map[uint64]bool{},
 	}
 }
 
@@ -120,25 +156,39 @@ func (t *Tracker) wake() {
 }
 
 // Outcome returns how far a version of an object is, on the proxies of all control planes.
-func (t *Tracker) Outcome(k config.Key, generation int64) Outcome {
+func (t *Tracker) Outcome(k config.Key, generation int64) (Outcome, Count) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if v := t.pending[k]; v != nil {
-		return v.outcome()
-	}
 	_, fresh := t.here[k]
-	worst := Live
+	worst, count := Live, Count{}
+	if v := t.pending[k]; v != nil {
+		if worst, count = v.outcome, v.count; worst == Unknown {
+			return Unknown, Count{}
+		}
+	} else {
+		count = t.counted(k, generation)
+	}
 	for _, p := range t.peers {
-		switch of, mentioned := p.of(k, generation); {
-		case !mentioned && (fresh || p.more):
-			return Unknown
-		case mentioned && of == Unknown:
-			return Unknown
-		case mentioned && of != Live:
-			worst = of
+		of, said, mentioned := p.of(k, generation)
+		switch {
+		case worst == Live && (!mentioned && (fresh || p.more) || mentioned && of == Unknown):
+			return Unknown, Count{}
+		case mentioned && of != Unknown:
+			worst, count = max(worst, of), count.plus(said, worst, of)
 		}
 	}
-	return worst
+	return worst, count
+}
+
+// counted returns the count of an object that became live here, as long as that is remembered. mu is held.
+func (t *Tracker) counted(k config.Key, generation int64) Count {
+	name := nameOf(k)
+	for _, m := range slices.Backward(t.recent) {
+		if m.Object == name && m.Generation == generation {
+			return m.Count
+		}
+	}
+	return Count{}
 }
 
 // Run looks at the streams while something is pending, from the time when synced is closed until ctx ends.
@@ -184,109 +234,6 @@ func (t *Tracker) waits() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.pending)+len(t.here) > 0
-}
-
-// look takes note of the turns that proxies have acknowledged.
-func (t *Tracker) look(streams Streams, turns Turns) {
-	oldest := oldestOf(streams.Lags(streams.LastTurn(), nil).Behind)
-	now := t.now()
-	refused := refusals(streams, t.acknowledged(oldest, turns, now))
-	var moved []config.Key
-	t.mu.Lock()
-	for k, v := range t.pending {
-		before := v.outcome()
-		is, asked := refused[v.turn]
-		if asked && !is {
-			t.reached(k, v, now)
-			moved = append(moved, k)
-			continue
-		}
-		v.refused = is
-		since := v.since
-		if v.turn == t.from {
-			since = t.settled
-		}
-		v.late = now.Sub(since) >= late
-		if v.outcome() != before {
-			moved = append(moved, k)
-		}
-	}
-	for k, at := range t.here {
-		if now.Sub(at) >= silence {
-			delete(t.here, k)
-			moved = append(moved, k)
-		}
-	}
-	t.mu.Unlock()
-	for _, k := range moved {
-		t.changed(k)
-	}
-}
-
-// acknowledged returns the turns of pending objects before oldest, those first that were not refused at the last look.
-func (t *Tracker) acknowledged(oldest uint64, turns Turns, now time.Time) (out []uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	again := map[uint64]bool{}
-	for _, v := range t.pending {
-		if v.turn < oldest && (v.turn != t.from || now.After(t.settled)) && turns.Published(v.turn) {
-			again[v.turn] = again[v.turn] || v.refused
-		}
-	}
-	return slices.SortedFunc(maps.Keys(again), func(a, b uint64) int {
-		switch {
-		case again[a] == again[b]:
-			return cmp.Compare(a, b)
-		case again[a]:
-			return 1
-		}
-		return -1
-	})
-}
-
-// mostTurns is how many turns one look asks about while some proxy refuses something; the others wait for the next look.
-const mostTurns = 8
-
-// refusals returns for turns whether some proxy refuses a resource that the turn, or a later one, changed. Not all turns may be asked
-// about.
-func refusals(streams Streams, turns []uint64) map[uint64]bool {
-	out := map[uint64]bool{}
-	if len(streams.Refusing()) == 0 {
-		for _, turn := range turns {
-			out[turn] = false
-		}
-		return out
-	}
-	for _, turn := range turns[:min(len(turns), mostTurns)] {
-		out[turn] = slices.ContainsFunc(streams.Lags(turn, nil).Behind, func(p xds.ProxyLag) bool {
-			return slices.ContainsFunc(p.Lags, func(l protocol.Lag) bool { return l.State == protocol.Refused })
-		})
-	}
-	return out
-}
-
-// reached notes that a version is live here. mu is held.
-func (t *Tracker) reached(k config.Key, v *version, now time.Time) {
-	delete(t.pending, k)
-	t.here[k] = now
-	if len(t.recent) == mostMentioned {
-		t.recent = slices.Delete(t.recent, 0, 1)
-	}
-	t.recent = append(t.recent, mention{Object: nameOf(k), Generation: v.generation, Outcome: Live})
-}
-
-// oldestOf returns the oldest turn that some proxy has neither acknowledged nor refused. A proxy that has just connected lacks no turn: it
-// is sent the newest version of everything.
-func oldestOf(behind []xds.ProxyLag) uint64 {
-	out := ^uint64(0)
-	for _, p := range behind {
-		for _, l := range p.Lags {
-			if l.Since > 0 && l.State != protocol.Refused {
-				out = min(out, l.Since)
-			}
-		}
-	}
-	return out
 }
 
 // Peer takes the text of another control plane; empty: it is gone. An error says that the text cannot be read.

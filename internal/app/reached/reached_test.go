@@ -14,13 +14,18 @@ import (
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/protocol"
+	"fairway/internal/xdstype"
 )
 
 // streams are proxies that lack what a test says.
 type streams struct {
-	mu    sync.Mutex
-	lags  []protocol.Lag
-	looks int
+	mu      sync.Mutex
+	lags    []protocol.Lag
+	warming xds.Warming
+	silent  int
+	warms   bool
+	spares  []uint64 // turns that do not concern the proxy
+	looks   int
 }
 
 // Lags has refusals of a turn only for that turn and earlier ones, as streams do.
@@ -29,7 +34,11 @@ func (s *streams) Lags(turn uint64, _ func(library.ProxyID) bool) xds.Lags {
 	defer s.mu.Unlock()
 	s.looks++
 	lags := slices.DeleteFunc(slices.Clone(s.lags), func(l protocol.Lag) bool { return l.State == protocol.Refused && l.Since < turn })
-	return xds.Lags{Behind: []xds.ProxyLag{{Proxy: "web-1", Lags: lags}}}
+	out := xds.Lags{Asked: 3, Silent: s.silent}
+	if len(lags) > 0 || !s.warming.None() {
+		out.Behind = []xds.ProxyLag{{Proxy: "web-1", Connection: 7, Lags: lags, Warming: s.warming, Warms: time.Unix(60, 0)}}
+	}
+	return out
 }
 
 func (s *streams) Refusing() map[string]int {
@@ -44,8 +53,20 @@ func (s *streams) Refusing() map[string]int {
 	return out
 }
 
-func (s *streams) LastTurn() uint64      { return 9 }
-func (s *streams) Published(uint64) bool { return true }
+func (s *streams) LastTurn() uint64                     { return 9 }
+func (s *streams) Published(uint64) bool                { return true }
+func (s *streams) Changed(uint64, string) bool          { return true }
+func (s *streams) Warms(uint64) bool                    { return s.warms }
+func (s *streams) PublishedAt(uint64) (time.Time, bool) { return time.Unix(0, 0), true }
+
+func (s *streams) Concerned(turn uint64, _ func(string) bool, list []uint64) []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.spares, turn) {
+		return nil
+	}
+	return list
+}
 
 func (s *streams) lack(lags ...protocol.Lag) {
 	s.mu.Lock()
@@ -86,7 +107,7 @@ func (w *world) after(t *testing.T, d time.Duration, name string, want Outcome) 
 	t.Helper()
 	time.Sleep(d) // of the bubble
 	synctest.Wait()
-	if got := w.Outcome(key(name), 1); got != want {
+	if got, _ := w.Outcome(key(name), 1); got != want {
 		t.Errorf("%s is %d, want %d", name, got, want)
 	}
 }
@@ -111,7 +132,7 @@ func TestOutcomes(t *testing.T) {
 		w.after(t, 0, "later", Live)
 		w.lack()
 		w.after(t, 6*time.Second, "web", Live)
-		if got := w.Outcome(key("unheard of"), 1); got != Live {
+		if got, _ := w.Outcome(key("unheard of"), 1); got != Live {
 			t.Errorf("an object without waiting control planes is %d", got)
 		}
 		for _, name := range []string{"first", "early", "web", "later"} {
@@ -128,6 +149,72 @@ func TestOutcomes(t *testing.T) {
 		w.InForce(key("web"), 2, 8)
 		w.Gone(key("web"))
 		w.after(t, time.Second, "web", Live)
+	})
+}
+
+// TestConcern: a proxy that never acknowledges holds up only what concerns it, and it is described once.
+func TestConcern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.InForce(key("first"), 1, 3)
+		time.Sleep(20 * time.Second)
+		w.spares = []uint64{6}
+		w.lack(protocol.Lag{Type: xdstype.ClusterURL, State: protocol.NotAcked, Since: 5, Name: "a"})
+		w.InForce(key("web"), 1, 5)
+		w.InForce(key("other"), 1, 6)
+		w.after(t, 6*time.Second, "other", Live)
+		w.after(t, 10*time.Second, "web", Late)
+		want := Count{Proxies: 3, Without: 1, First: "web-1", Since: time.Unix(0, 0).UTC(), What: "not acknowledged (cds a)"}
+		check := func() {
+			t.Helper()
+			if _, got := w.Outcome(key("web"), 1); got != want {
+				t.Errorf("web: %+v, want %+v", got, want)
+			}
+		}
+		check()
+		w.spares = []uint64{5, 6} // it was asked once, soon after the turn
+		w.lack(protocol.Lag{Type: xdstype.ClusterURL, State: protocol.NotSent, Since: 5, Name: "b"})
+		w.after(t, time.Minute, "web", Late)
+		check()
+		if n := slices.Index(w.changed[slices.Index(w.changed, "web")+1:], "web"); n >= 0 {
+			t.Errorf("the status of web is written more than once while nothing changes: %v", w.changed)
+		}
+		for i := range 2 * mostTurns { // turns that it lacks do not keep others from being judged
+			w.InForce(key(fmt.Sprint("more-", i)), 1, uint64(100+i))
+		}
+		w.after(t, 30*time.Second, "more-500", Late)
+		w.spares = append(w.spares, 700)
+		w.InForce(key("spared"), 1, 700)
+		w.after(t, 6*time.Second, "spared", Live)
+		w.lack()
+		w.after(t, 30*time.Second, "more-0", Live)
+		w.after(t, 0, "more-500", Live)
+	})
+}
+
+// TestWarming: a proxy that acknowledged a turn, and does not use it yet, holds it up; one without reports does not.
+func TestWarming(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.InForce(key("first"), 1, 3)
+		time.Sleep(20 * time.Second)
+		w.warming, w.silent, w.warms, w.spares = xds.Warming{Listeners: 2}, 1, true, []uint64{6}
+		w.InForce(key("web"), 1, 5)
+		w.InForce(key("other"), 1, 6)
+		w.after(t, time.Second, "web", Unknown)
+		w.after(t, 0, "other", Live)
+		if _, got := w.Outcome(key("other"), 1); got != (Count{Proxies: 3, Silent: 1}) {
+			t.Errorf("other: %+v", got)
+		}
+		w.after(t, 14*time.Second, "web", Late)
+		want := Count{
+			Proxies: 3, Without: 1, Warming: 1, First: "web-1", Since: time.Unix(60, 0).UTC(), What: "2 listeners and 0 clusters warm",
+		}
+		if _, got := w.Outcome(key("web"), 1); got != want {
+			t.Errorf("web: %+v, want %+v", got, want)
+		}
+		w.warming = xds.Warming{}
+		w.after(t, 6*time.Second, "web", Live)
 	})
 }
 
@@ -154,9 +241,14 @@ func TestPeers(t *testing.T) {
 		w.after(t, 10*time.Second, "web", Unknown)
 		peer(says(1, Late))
 		w.after(t, 0, "web", Late)
+		peer(`{"objects":[{"object":"VirtualService/shop/web","generation":1,"outcome":2,"count":{"proxies":4,"without":2,"first":"a\nb"}}]}`)
+		w.after(t, 0, "web", Late)
+		if _, got := w.Outcome(key("web"), 1); got.Proxies < 4 || got.Without != 2 || strings.Contains(got.First, "\n") {
+			t.Errorf("the proxies of both are counted as %+v", got)
+		}
 		peer(says(1, Live))
 		w.after(t, 0, "web", Live)
-		if got := w.Outcome(key("web"), 2); got != Unknown {
+		if got, _ := w.Outcome(key("web"), 2); got != Unknown {
 			t.Errorf("a generation that the other one has not read is %d", got)
 		}
 		peer("")
@@ -167,8 +259,15 @@ func TestPeers(t *testing.T) {
 		w.after(t, 12*time.Second, "quiet", Live) // it had the object from its start
 		peer(`{"objects":[],"more":true}`)
 		w.after(t, 0, "quiet", Unknown)
+		count := Count{Proxies: 1, Without: 1, First: "a"}
+		if got, want := count.plus(Count{Proxies: 3, Without: 2, First: "b"}, Late, Refused), (Count{
+			Proxies: 4, Without: 2, First: "b",
+		}); got != want {
+			t.Errorf("proxies that refuse and others are counted as %+v", got)
+		}
 		for _, bad := range []string{
-			"x", `{"objects":[{"object":"a/b"}]}`, `{"objects":[{"object":"a/b/c","outcome":9}]}`, strings.Repeat(" ", mostText+1),
+			"x", `{"objects":[{"object":"a/b"}]}`, `{"objects":[{"object":"a/b/c","outcome":9}]}`,
+			`{"objects":[{"object":"a/b/c","count":{"proxies":-1}}]}`, strings.Repeat(" ", mostText+1),
 			`{"objects":[` + strings.Repeat(`{"object":"a/b/c"},`, 2*mostMentioned) + `{"object":"a/b/c"}]}`,
 		} {
 			if err := w.Peer("istiod-2", bad); err == nil {
@@ -196,10 +295,10 @@ func TestTextIsShared(t *testing.T) {
 		if err != nil || !p.more || len(p.mentions) > 2*mostMentioned {
 			t.Fatalf("%+v %v", p, err)
 		}
-		if of, is := p.of(key("web"), 7); !is || of != Live {
+		if of, _, is := p.of(key("web"), 7); !is || of != Live {
 			t.Errorf("web: %v %v", of, is)
 		}
-		if of, is := p.of(key("late"), 8); !is || of != Unknown {
+		if of, _, is := p.of(key("late"), 8); !is || of != Unknown {
 			t.Errorf("late: %v %v", of, is)
 		}
 	})

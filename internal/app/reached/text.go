@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairway/internal/config"
+	"fairway/internal/printable"
 )
 
 // Bounds of the text that a control plane shares.
@@ -28,6 +29,7 @@ type mention struct {
 	Object     string  `json:"object"` // Kind/namespace/name
 	Generation int64   `json:"generation"`
 	Outcome    Outcome `json:"outcome"`
+	Count      Count   `json:"count,omitzero"` // of the outcome
 }
 
 // peer is the last state of another control plane.
@@ -37,12 +39,12 @@ type peer struct {
 }
 
 // of returns how far an object is there; false: it is not mentioned.
-func (p peer) of(k config.Key, generation int64) (Outcome, bool) {
+func (p peer) of(k config.Key, generation int64) (of Outcome, count Count, mentioned bool) {
 	m, is := p.mentions[k]
 	if is && m.Generation < generation {
-		return Unknown, true // it has not read that one
+		return Unknown, Count{}, true // it has not read that one
 	}
-	return m.Outcome, is
+	return m.Outcome, m.Count, is
 }
 
 // text returns what this control plane shares: the oldest of the pending objects, and those that became live last.
@@ -54,10 +56,21 @@ func (t *Tracker) text() string {
 	})
 	for _, k := range keys[:min(len(keys), mostMentioned)] {
 		v := t.pending[k]
-		out.Objects = append(out.Objects, mention{nameOf(k), v.generation, v.outcome()})
+		out.Objects = append(out.Objects, mention{nameOf(k), v.generation, v.outcome, v.count})
 	}
 	t.mu.Unlock()
-	text, err := json.Marshal(out)
+	text := encode(out)
+	if len(text) > mostText {
+		for i := range out.Objects {
+			out.Objects[i].Count.First, out.Objects[i].Count.What = "", ""
+		}
+		text = encode(out)
+	}
+	return text
+}
+
+func encode(s shared) string {
+	text, err := json.Marshal(s)
 	if err != nil {
 		return "" // texts and numbers: it does not fail
 	}
@@ -89,6 +102,10 @@ func parse(text string) (out peer, err error) {
 		if len(parts) != 3 || m.Outcome < Unknown || m.Outcome > Refused {
 			return peer{}, fmt.Errorf("it mentions %.100q with outcome %d: want Kind/namespace/name, and 0 to 3", m.Object, m.Outcome)
 		}
+		if m.Count.Proxies < 0 || m.Count.Without < 0 || m.Count.Silent < 0 || m.Count.Warming < 0 {
+			return peer{}, fmt.Errorf("it counts a negative number of proxies for %.100q", m.Object)
+		}
+		m.Count.First, m.Count.What = printable.Text(m.Count.First, mostName), printable.Text(m.Count.What, mostWhat)
 		out.mentions[config.Key{Kind: config.Kind(parts[0]), Namespace: parts[1], Name: parts[2]}] = m
 	}
 	return out, nil

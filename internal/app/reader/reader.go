@@ -151,7 +151,7 @@ func (p *Readers) Rejected(r xds.Rejection) {
 		p.Hooks.Rejected(r)
 		return
 	}
-	p.opts.Log.Warn("another control plane refuses an object", "reader", string(r.Proxy), "type", r.Type,
+	p.opts.Log.Warn("another control plane refuses an object", "turn", r.Turn, "reader", string(r.Proxy), "type", r.Type,
 		"objects", strings.Join(r.Names, " "), "because", r.Detail)
 }
 

@@ -16,8 +16,8 @@ import (
 	"fairway/internal/compile"
 	wants "fairway/internal/compile/status"
 	"fairway/internal/config"
+	"fairway/internal/door"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/source"
 	"fairway/internal/table"
 	"fairway/internal/writes"
@@ -34,14 +34,15 @@ type Writer struct {
 	root   string // the root namespace
 	signer string // of Kubernetes; empty: the mesh's authority signs
 	live   *reached.Tracker
+	door   *door.Door
 }
 
 var _ session.Machines = (*Writer)(nil)
 
-// New returns a writer for the cluster of o.Config. It reads the mesh from g.
-func New(o writes.Options, g *compile.Graph) (*Writer, error) {
+// New returns a writer for the cluster of o.Config. It reads the mesh from g, and what waits from at.
+func New(o writes.Options, g *compile.Graph, at *door.Door) (*Writer, error) {
 	o.Identity = environment.Replica()
-	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer}
+	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at}
 	out.live = reached.New(func(k config.Key) { out.Status().Changed(k) }, func(text string) { out.Reached(text) })
 	o.Status = out.wanted
 	o.OnReached = out.live.Peer
@@ -75,27 +76,10 @@ func (w *Writer) wanted(k config.Key) (out status.Wanted) {
 		out = status.Wanted{Version: written.Stored, InForce: conditionOf(is.InForce), Newest: conditionOf(is.Newest)}
 	})
 	out.Live = liveCondition(w.live.Outcome(k, out.Version.Generation))
-	return out
-}
-
-// live is the type of the condition that says whether all proxies have an object.
-const live = "Live"
-
-func liveCondition(o reached.Outcome) condition.Condition {
-	switch o {
-	case reached.Live:
-		return condition.Condition{Type: live, Status: "True", Reason: "Acknowledged"}
-	case reached.Late:
-		return condition.Condition{
-			Type: live, Status: "False", Reason: "NotAcknowledged",
-			Message: "some proxies have not acknowledged it for a while: pilotctl wait says which",
-		}
-	case reached.Refused:
-		return condition.Condition{
-			Type: live, Status: "False", Reason: code.Refused, Message: "some proxies refuse it: pilotctl wait says which, and why",
-		}
+	if waits, is := w.door.Wait(k); is {
+		out.Waits = waitingCondition(waits)
 	}
-	return condition.Condition{}
+	return out
 }
 
 func conditionOf(c wants.Condition) condition.Condition {
@@ -137,25 +121,33 @@ func (w *Writer) missingRights(task string, problems []mesh.Problem) {
 	}
 }
 
-// refusedEvery is how often Run checks the rejections by proxies.
-const refusedEvery = time.Second
+// lookEvery is how often Run checks the rejections by proxies, and what waits.
+const lookEvery = time.Second
 
-// refusals passes on rejections by proxies until ctx ends. It runs apart from the turns: rejections are few, and the search for
-// them must not slow down a change.
-func (w *Writer) refusals(ctx context.Context) {
-	tick := time.NewTicker(refusedEvery)
+// looks passes on rejections by proxies, and which objects wait at the door, until ctx ends. It runs apart from the turns: these are few,
+// and the search for them must not slow down a change.
+func (w *Writer) looks(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	var passedOn []mesh.Problem
+	var refused []mesh.Problem
+	waiting := map[config.Key]bool{}
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		if now := w.graph.Refusals(); !slices.Equal(now, passedOn) {
+		if now := w.graph.Refusals(); !slices.Equal(now, refused) {
 			w.Refused(now)
-			passedOn = now
+			refused = now
 		}
+		still := map[config.Key]bool{}
+		for _, k := range w.door.WaitingObjects() {
+			if still[k] = true; !waiting[k] {
+				w.Status().Changed(k)
+			}
+		}
+		waiting = still
 	}
 }
 
@@ -169,7 +161,7 @@ func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}, streams r
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { w.refusals(ctx) })
+	beside.Go(func() { w.looks(ctx) })
 	beside.Go(func() { w.live.Run(ctx, synced, streams, turns) })
 	defer beside.Wait()
 	defer stop()

@@ -221,8 +221,16 @@ func (t *Tables) EnableAutoMTLS(r *table.Reader) bool {
 }
 
 // TrustDomain returns the trust domain of the mesh's identities: cluster.local by default.
-func (t *Tables) TrustDomain(r *table.Reader) string {
-	return orString(t.field(r, "trust_domain").GetTrustDomain(), "cluster.local")
+func (t *Tables) TrustDomain(r *table.Reader) string { return trustDomain(t.field(r, "trust_domain")) }
+
+// TrustDomainNow is TrustDomain for callers outside of a derivation.
+func (t *Tables) TrustDomainNow(tx *table.Tx) string {
+	m, _ := table.Lookup(tx, t.settings, "trust_domain")
+	return trustDomain(m)
+}
+
+func trustDomain(m *meshconfig.MeshConfig) string {
+	return orString(m.GetTrustDomain(), "cluster.local")
 }
 
 // TrustDomains returns the domains of the mesh's own identities: TrustDomain and its aliases (MeshConfig.trustDomainAliases).

@@ -1,7 +1,6 @@
 package security
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -86,7 +85,11 @@ func checkCondition(c *rule.Check, at *report.Path, w *securityv1beta1.Condition
 			"write one of https://istio.io/latest/docs/reference/config/security/conditions/")
 	}
 	if len(w.Values)+len(w.NotValues) == 0 {
-		c.Fail(*at, code.Missing, fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
+		what := "the condition"
+		if w.Key != "" {
+			what = "condition " + w.Key
+		}
+		c.Fail(*at, code.Missing, what+" has no values", "add values or notValues")
 	}
 	checkExcluded(c, at, words{"values", w.Values}, words{"notValues", w.NotValues})
 	for _, list := range []words{{"values", w.Values}, {"notValues", w.NotValues}} {

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/ctl/output"
+	"fairway/internal/ctl/truth/logline"
 	"fairway/internal/printable"
 )
 
@@ -29,7 +30,7 @@ func (r *requesting) bind(cmd *cobra.Command) {
 	f.StringArrayVarP(&r.headers, "header", "H", nil, "header of the request, as 'NAME: VALUE'; may be repeated")
 	f.StringVar(&r.from, "from", "", "the request comes from the workload of this proxy: its way there is shown first, then that through "+
 		"PROXY")
-	f.StringVar(&r.trust, "trust-domain", "cluster.local", "of the identity of --from")
+	f.StringVar(&r.trust, "trust-domain", "", "of the caller's identity; empty: the mesh's own")
 	f.StringVar(&r.source, "source", "", "address that the request comes from")
 }
 
@@ -136,8 +137,8 @@ func (r *requesting) hops(ctx context.Context, s Session, proxy string, query ur
 		onward.Set("path", query.Get("path"))
 	}
 	onward.Set("authority", onward.Get("host"))
-	if ns, account, proved := strings.Cut(client.Identity, "/"); proved {
-		onward.Set("peer", "spiffe://"+r.trust+"/ns/"+ns+"/sa/"+account)
+	if client.Identity != "" {
+		logline.Peer(onward, client.Identity, r.trust)
 		onward.Set("sni", query.Get("host"))
 		onward["alpn"] = []string{"istio-http/1.1", "istio"}
 	}

@@ -78,7 +78,10 @@ func (s Standing) Path() string {
 // Patch returns the merge patch that sets the own condition to is, the other one to also, and the status's generation to observed (0:
 // none). A zero condition is left out. The patch applies only to the version that was seen.
 func (s Standing) Patch(is, also Condition, observed int64) ([]byte, error) {
-	conditions := append(slices.Clone(s.others), any(is))
+	conditions := slices.Clone(s.others)
+	if is != (Condition{}) {
+		conditions = append(conditions, is)
+	}
 	if also != (Condition{}) {
 		conditions = append(conditions, any(also))
 	}

@@ -33,6 +33,8 @@ type Wanted struct {
 	Newest  condition.Condition // if it is not; zero: the newest version waits, and its result is not known yet
 	// Live says whether all proxies have the version in force; zero: that is not known yet.
 	Live condition.Condition
+	// Waits says that the newest version waits, and for what; zero: it does not.
+	Waits condition.Condition
 }
 
 // Writer writes conditions while Run runs. At other times it keeps what Seen passes to it, so that a new leader knows what to write.
@@ -134,7 +136,8 @@ func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 	is := wanted.InForce
 	if wanted.Version.UID != stands.UID || wanted.Version.Generation < stands.Generation {
 		if is = wanted.Newest; is == (condition.Condition{}) {
-			return stands, nil, nil // it waits; its result is written later
+			body, err := waits(stands, wanted.Waits, time.Now())
+			return stands, body, err
 		}
 	}
 	all := wanted.Live
@@ -148,7 +151,7 @@ func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 // patch returns the patch that sets the conditions; nil: the status has them already. A zero one stays as it is.
 func patch(s condition.Standing, is, all condition.Condition, now time.Time) ([]byte, error) {
 	is = dated(is, s.Own, s.Generation, now)
-	if all == (condition.Condition{}) {
+	if all == (condition.Condition{}) || is.Status == "True" && repeats(all, s.Also, s.Generation) {
 		all = s.Also
 	} else {
 		all = dated(all, s.Also, s.Generation, now)
@@ -157,6 +160,19 @@ func patch(s condition.Standing, is, all condition.Condition, now time.Time) ([]
 		return nil, nil
 	}
 	return s.Patch(is, all, s.Generation)
+}
+
+// waits returns the patch that says that an object's newest version waits; its result is written later. nil: there is none.
+func waits(s condition.Standing, is condition.Condition, now time.Time) ([]byte, error) {
+	if is == (condition.Condition{}) || repeats(is, s.Also, s.Generation) {
+		return nil, nil
+	}
+	return s.Patch(s.Own, dated(is, s.Also, s.Generation, now), s.Observed)
+}
+
+// repeats reports whether a condition says what is said of the generation already, maybe with other numbers: these are written once.
+func repeats(is, before condition.Condition, generation int64) bool {
+	return is.Status == before.Status && is.Reason == before.Reason && before.ObservedGeneration == generation
 }
 
 // dated returns a condition of a generation, with the time of its last transition.

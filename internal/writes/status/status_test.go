@@ -87,11 +87,11 @@ func TestWhichCondition(t *testing.T) {
 		wanted Wanted
 		status string // empty: no patch
 	}{
-		{"in force", Wanted{config.Stored{UID: "u", Generation: 3}, force, newest, condition.Condition{}}, "True"},
-		{"refused", Wanted{config.Stored{UID: "u", Generation: 2}, force, newest, condition.Condition{}}, "False"},
-		{"refused at once", Wanted{config.Stored{}, force, newest, condition.Condition{}}, "False"},
-		{"another object of the name", Wanted{config.Stored{UID: "x", Generation: 3}, force, newest, condition.Condition{}}, "False"},
-		{"it waits", Wanted{config.Stored{UID: "u", Generation: 2}, force, condition.Condition{}, condition.Condition{}}, ""},
+		{"in force", Wanted{Version: config.Stored{UID: "u", Generation: 3}, InForce: force, Newest: newest}, "True"},
+		{"refused", Wanted{Version: config.Stored{UID: "u", Generation: 2}, InForce: force, Newest: newest}, "False"},
+		{"refused at once", Wanted{Version: config.Stored{}, InForce: force, Newest: newest}, "False"},
+		{"another object of the name", Wanted{Version: config.Stored{UID: "x", Generation: 3}, InForce: force, Newest: newest}, "False"},
+		{"it waits", Wanted{Version: config.Stored{UID: "u", Generation: 2}, InForce: force, Newest: condition.Condition{}}, ""},
 	} {
 		wanted = c.wanted
 		_, body, err := w.change(key)
@@ -116,6 +116,11 @@ func TestLive(t *testing.T) {
 	const both = `{"observedGeneration":3,"conditions":[` +
 		`{"type":"Reconciled","status":"True","reason":"InForce","lastTransitionTime":"2029-01-01T00:00:00Z","observedGeneration":3},` +
 		`{"type":"Live","status":"True","reason":"Acknowledged","lastTransitionTime":"2029-01-01T00:00:00Z","observedGeneration":3}]}`
+	waits := condition.Condition{Type: live, Status: "False", Reason: "Waiting", Message: "for subset v2"}
+	late := condition.Condition{Type: live, Status: "False", Reason: "NotAcknowledged", Message: "2 of 3 proxies lack it"}
+	said := strings.ReplaceAll(both, `"Live","status":"True","reason":"Acknowledged","lastTransitionTime":"2029-01-01T00:00:00Z",`+
+		`"observedGeneration":3`, `"Live","status":"False","reason":"Waiting","message":"for subset v1","observedGeneration":4`)
+	lateBefore := strings.ReplaceAll(strings.ReplaceAll(said, "Waiting", "NotAcknowledged"), `"observedGeneration":3`, `"observedGeneration":4`)
 	for _, c := range []struct {
 		name, status string
 		generation   int
@@ -130,6 +135,13 @@ func TestLive(t *testing.T) {
 		{"the next one is live", both, 4, Wanted{Version: stored(4), InForce: force, Live: all}, `Live True Acknowledged 4`},
 		{"the next one is refused", both, 4, Wanted{Version: stored(3), InForce: force, Newest: bad, Live: all}, `Live False Bad 4`},
 		{"the next one waits", both, 4, Wanted{Version: stored(3), InForce: force, Live: all}, `-`},
+		{"the next one waits at the door", both, 4, Wanted{Version: stored(3), InForce: force, Live: all, Waits: waits},
+			`Live False Waiting 4 of 3`},
+		{"it is said already that the next one waits", said, 4, Wanted{Version: stored(3), InForce: force, Live: all, Waits: waits}, `-`},
+		{"the first one waits", `{}`, 1, Wanted{Waits: waits}, `Live False Waiting 1 of 0`},
+		{"it does not wait any more", said, 4, Wanted{Version: stored(4), InForce: force, Live: all}, `Live True Acknowledged 4`},
+		{"it is late", both, 4, Wanted{Version: stored(4), InForce: force, Live: late}, `Live False NotAcknowledged 4`},
+		{"it was late in other numbers", lateBefore, 4, Wanted{Version: stored(4), InForce: force, Live: late}, `-`},
 		{"it has errors", `{}`, 3, Wanted{Version: stored(3), InForce: bad, Live: all}, `Live False Bad 3`},
 	} {
 		o := &unstructured.Unstructured{}
@@ -144,7 +156,10 @@ func TestLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		var patch struct {
-			Status struct{ Conditions []condition.Condition }
+			Status struct {
+				Conditions         []condition.Condition
+				ObservedGeneration int64
+			}
 		}
 		got := "-"
 		if body != nil {
@@ -156,6 +171,9 @@ func TestLive(t *testing.T) {
 		for _, is := range patch.Status.Conditions {
 			if is.Type == live {
 				got = fmt.Sprint(is.Type, " ", is.Status, " ", is.Reason, " ", is.ObservedGeneration)
+			}
+			if is.Reason == "Waiting" { // the rest of the status is of the version in force
+				got += fmt.Sprint(" of ", patch.Status.ObservedGeneration)
 			}
 		}
 		if got != c.want {

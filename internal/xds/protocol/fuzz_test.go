@@ -58,6 +58,7 @@ func (p *play) run() {
 		p.step()
 		p.remember()
 		p.checkLags()
+		p.checkConcerns()
 	}
 	if !p.t.Failed() {
 		p.settle()

@@ -99,7 +99,8 @@ func (m *Machine) lagsOf(v *library.View, s *sub, l *lags) {
 // addUnseen adds the changes that the machine has not looked at yet.
 func (m *Machine) addUnseen(v *library.View, s *sub, l *lags) {
 	if m.at != nil && m.at != v.Attached() {
-		l.add(NotSent, nil, min(l.turn, v.Turn), "") // it is to see other shelves, and which of their resources differ is not known yet
+		// It is to see other shelves since some turn after the cursor. Which of their resources differ is not known yet.
+		l.add(NotSent, nil, min(l.turn, v.Turn, m.cursor+1), "")
 	}
 	if m.cursor >= l.turn {
 		return
@@ -163,4 +164,30 @@ func (m *Machine) since(s *sub, w want) uint64 {
 		}
 	}
 	return w.turn
+}
+
+// Concerns reports whether a turn may have changed what the client wants: a resource of a type that changed reports for its URL, or the
+// shelves that it sees. What the client asked for later does not count: it is sent the newest version of that. Soon after the turn the
+// answer is exact. Later it may be true because of another turn. It costs a look at the changes since the turn.
+func (m *Machine) Concerns(v *library.View, turn uint64, changed func(typ string) bool) bool {
+	if m.at != nil && m.at != v.Attached() || m.restacked >= turn {
+		return true
+	}
+	for _, s := range m.order {
+		found, known := false, true
+		if s.began < turn && changed(s.typ) {
+			known = s.stack.Since(turn-1, func(e *library.Entry, _ uint64) {
+				found = found || s.wildcard || s.slots.Get(e).Is(named|has|uncertain)
+			})
+		}
+		if s.began < turn && m.assembles(s) && changed(xdstype.VirtualHostURL) {
+			known = known && v.Stack(xdstype.VirtualHostURL).Since(turn-1, func(e *library.Entry, _ uint64) {
+				found = found || e.Owner() != nil && m.isNamed(s, e.Owner())
+			})
+		}
+		if found || !known {
+			return true
+		}
+	}
+	return false
 }

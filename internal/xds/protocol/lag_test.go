@@ -61,6 +61,62 @@ func (p *play) checkLags() {
 	}
 }
 
+// checkConcerns: a turn that changed a resource that the client wants concerns it.
+func (p *play) checkConcerns() {
+	for turn := p.r.turn; turn > 0 && turn+rememberedTurns > p.r.turn; turn-- {
+		before, after := p.seen[turn-1], p.seen[turn]
+		if before == nil || after == nil || p.r.concerns(turn) {
+			continue
+		}
+		for _, typ := range allTypes {
+			s := p.r.m.subs[typ]
+			if s == nil || s.began >= turn {
+				continue
+			}
+			for _, name := range p.universe(typ) {
+				at := [2]string{typ, name}
+				if before[at] != after[at] && (s.wildcard || p.r.slot(typ, name).Is(named|has|uncertain)) {
+					p.t.Errorf("turn %d of %d changed the %s %s, and is said not to concern the client",
+						turn, p.r.turn, xdstype.Short(typ), name)
+				}
+			}
+		}
+	}
+}
+
+func (r *rig) concerns(turn uint64, types ...string) (is bool) {
+	r.viewer.Read(func(v *library.View) {
+		is = r.m.Concerns(v, turn, func(typ string) bool { return len(types) == 0 || slices.Contains(types, typ) })
+	})
+	return is
+}
+
+// TestConcerns: a turn concerns a client if it changed something that the client wants, or the shelves that it sees.
+func TestConcerns(t *testing.T) {
+	k := newTalk(t, true)
+	k.put(cluster("a", 1), load("a", 1))
+	k.ask(xdstype.ClusterURL, "*")
+	k.ask(xdstype.EndpointURL, "a")
+	k.expect("Cluster a", "ClusterLoadAssignment a")
+	first := k.turn
+	k.put(load("b", 1)) // nobody asks for it
+	second := k.turn
+	k.put(load("a", 2))
+	third := k.turn
+	for turn, want := range map[uint64]bool{first: false, third: true} { // the client came after the first turn
+		if got := k.concerns(turn); got != want {
+			t.Errorf("turn %d concerns the client: %t, want %t", turn, got, want)
+		}
+	}
+	if k.concerns(second, xdstype.ClusterURL) {
+		t.Error("a later change of another type counts for a turn that changed clusters")
+	}
+	k.attach(library.ShelfKey("other"))
+	if !k.concerns(second, xdstype.ClusterURL) {
+		t.Error("other shelves do not count")
+	}
+}
+
 func (p *play) checkReached(turn uint64, typ, name string) {
 	at := [2]string{typ, name}
 	have, held := p.c.held[typ][name]

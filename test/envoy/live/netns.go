@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"fairway/test/rig"
 )
 
 // isolatedEnv names the test that runs in a namespace of its own, to the process that does.
@@ -118,6 +121,15 @@ func redirect(ports map[Mark]uint16) error {
 		}})
 	}
 	return c.Flush()
+}
+
+// From is a Dial of marked connections from an address of this machine; empty: from any.
+func (m Mark) From(ip string) Dial {
+	d := net.Dialer{Timeout: rig.Bound, Control: m.control}
+	if ip != "" {
+		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(ip)}
+	}
+	return d.DialContext
 }
 
 // control marks a socket before it connects.

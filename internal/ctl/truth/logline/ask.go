@@ -188,7 +188,7 @@ func (x *explainer) request() url.Values {
 			q.Set("source", remote)
 		}
 		if x.peer != "" && (x.e.ServerName != "" || x.e.DownstreamRemote != "") {
-			q.Set("peer", "spiffe://"+x.o.Trust+"/ns/"+strings.Replace(x.peer, "/", "/sa/", 1))
+			Peer(q, x.peer, x.o.Trust)
 			q.Set("sni", x.e.ServerName)
 			q["alpn"] = []string{"istio-http/1.1", "istio"}
 		}
@@ -369,4 +369,14 @@ func (x *explainer) service(host string) *page.ServiceInfo {
 		}
 	}
 	return found
+}
+
+// Peer says who calls, to /debug/explainz: a service account as NAMESPACE/NAME, in a trust domain; empty: that of the mesh, which the
+// control plane knows. Older control planes do not name it: for them the peer has the usual one.
+func Peer(q url.Values, account, trust string) {
+	if trust == "" {
+		q.Set("account", account)
+		trust = "cluster.local"
+	}
+	q.Set("peer", "spiffe://"+trust+"/ns/"+strings.Replace(account, "/", "/sa/", 1))
 }

@@ -47,7 +47,7 @@ type Finding struct {
 // Options say more than the line does.
 type Options struct {
 	Proxy   string   // that wrote the line; empty: the one with the line's addresses
-	Trust   string   // trust domain of callers
+	Trust   string   // trust domain of callers; empty: the mesh's
 	Headers []string // of the request, as NAME:VALUE
 }
 
