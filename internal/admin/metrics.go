@@ -42,6 +42,7 @@ type Metrics struct {
 	refusals *prometheus.CounterVec
 
 	keysFetched, keysFailed prometheus.Counter
+	planHeld                prometheus.Histogram
 }
 
 // NewMetrics makes the counters. version is the program's version. Watch adds the metrics that are counted at each scrape.
@@ -79,6 +80,7 @@ func NewMetrics(version string) *Metrics {
 		diverged: counters("fairway_audit_divergence_total",
 			"Differences from the tables that the audit found and mended, by where: stream, shelf, attachment, row.", "of"),
 		compared: counter("fairway_audit_compared_total", "Streams that the audit compared with the tables."),
+		planHeld: histogram("fairway_plan_held_seconds", "Seconds that turns waited for a trial turn of /debug/planz.", fine),
 		refusals: counters("fairway_page_refusals_total",
 			"Requests for debug pages that were refused, by reason: plaintext, credentials, namespace, site.", "reason"),
 	}
@@ -99,7 +101,7 @@ func (m *Metrics) register(version string) {
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence, m.sendTime,
 		m.pushTime, m.triggers, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.startup, m.health, m.unreadable,
-		m.keysFetched, m.keysFailed, m.diverged, m.compared, m.refusals, info, collectors.NewGoCollector(),
+		m.keysFetched, m.keysFailed, m.diverged, m.compared, m.refusals, m.planHeld, info, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
@@ -108,6 +110,9 @@ const OfRow = "row"
 
 // Diverged counts differences that the audit found, by where they are.
 func (m *Metrics) Diverged(of string, n int) { m.diverged.WithLabelValues(of).Add(float64(n)) }
+
+// PlanHeld counts a trial turn of a plan, and how long turns waited for it.
+func (m *Metrics) PlanHeld(d time.Duration) { m.planHeld.Observe(d.Seconds()) }
 
 // Compared counts a stream that the audit compared.
 func (m *Metrics) Compared() { m.compared.Inc() }

@@ -55,6 +55,8 @@ type Pages struct {
 	History func(TurnFilter) []page.Turn
 	// Snapshot returns the content of /debug/snapshotz; nil: there is no such page.
 	Snapshot func() *snapshot.Snapshot
+	// Plan returns the content of /debug/planz; nil: there is no such page. A PageError says what of the question is wrong.
+	Plan func(context.Context, PlanQuestion) (any, error)
 	// Lines returns the content of /debug/logz; nil: there is no such page.
 	Lines func() string
 	// Sources returns the content of /debug/sourcez; nil: there is no such page.
@@ -130,6 +132,9 @@ func (p *Pages) debug() []debugPage {
 			p.appliesz, true,
 		})
 	}
+	if p.Plan != nil {
+		all = append(all, debugPage{"planz", "what a change of a few objects would do: POST it, as pilotctl plan does", p.planz, false})
+	}
 	if p.Lines != nil {
 		show := func(w http.ResponseWriter, _ *http.Request) { writeText(w, p.Lines()) }
 		all = append(all, debugPage{"logz", "the last lines of the log", show, true})
@@ -149,7 +154,7 @@ func (p *Pages) debug() []debugPage {
 // that does not answer them gets no traffic any more.
 func Open() []string { return []string{"/ready", "/healthz/ready"} }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. All callers may read readiness and metrics; guard checks each
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD, and planz POST. All callers may read readiness and metrics; guard checks each
 // request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)

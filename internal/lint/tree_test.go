@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	"web":          {"limit", "mesh"},
 	"admin":        {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "snapshot"},
 	"snapshot":     {"table", "mesh", "config", "jwks", "envoy", "source", "quota", "door", "compile"},
-	"trial":        {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "xdstype"},
+	"trial":        {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "jwks", "xdstype"},
 	"plan": {
 		"table", "mesh", "config", "jwks", "envoy", "compile", "interpret", "printable", "snapshot", "trial", "xdstype",
 	},
@@ -124,6 +124,9 @@ var arrows = map[string][]string{
 	"app/live": {
 		"admin", "admin/page", "config", "door", "envoy/warming", "mesh", "mesh/code", "printable", "table", "xds", "xds/library",
 		"xds/protocol", "xdstype",
+	},
+	"app/planned": {
+		"admin", "compile", "config", "door", "limit", "plan", "quota", "source/shards", "trial",
 	},
 	"app/applies":   {"admin/page", "app/publish", "config", "mesh", "printable"},
 	"app/selectors": {"compile/input", "config", "source", "table"},

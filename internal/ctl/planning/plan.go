@@ -97,6 +97,9 @@ func (p *flags) run(ctx context.Context, s Session, stdin io.Reader) (*plan.Plan
 		}
 	}
 	base, err := p.base(ctx, s, decoder)
+	if p.against == "" && withheld(err) {
+		return askThere(ctx, s, p.namespace, changes)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +157,10 @@ func (p *flags) show(w io.Writer, format string, found *plan.Plan) error {
 		return output.WriteValue(w, format, found)
 	}
 	var b strings.Builder
+	if found.Namespace != "" {
+		fmt.Fprintf(&b, "planned in the control plane: what you may see of it, namespace %s\n",
+			printable.Text(found.Namespace, printable.Short))
+	}
 	switch {
 	case found.Empty():
 		fmt.Fprintf(&b, "nothing would change for the %s\n", output.Number(found.Connected, "connected proxy", "connected proxies"))

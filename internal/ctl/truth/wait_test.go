@@ -26,6 +26,8 @@ func (s *fakeSession) Generation(context.Context, config.Key) (int64, error) {
 func (s *fakeSession) Format() string { return "table" }
 func (s *fakeSession) Close()         {}
 func (s *fakeSession) Called() string { return "istiod-1" }
+func (s *fakeSession) Post(context.Context, string, any, any) error { panic("not asked") }
+
 func (s *fakeSession) Get(context.Context, string, url.Values) ([]byte, error) {
 	return nil, errors.New("not asked")
 }

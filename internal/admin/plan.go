@@ -1,0 +1,137 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"unicode/utf8"
+
+	"fairway/internal/admin/page"
+	"fairway/internal/config"
+	"fairway/internal/printable"
+)
+
+// PlanQuestion asks what a change of objects would do.
+type PlanQuestion struct {
+	Caller    string // the only namespace that the caller may see; empty: it may see all
+	Namespace string // of objects that name none
+	Source    string // where the objects come from; empty: where they are, or the first source
+	Documents []config.Document
+	Gone      []config.Key // objects to remove
+}
+
+// PageError is an error that a page answers with.
+type PageError struct {
+	Code int
+	Text string
+}
+
+func (e *PageError) Error() string { return e.Text }
+
+// planPath is the only page that is posted to.
+const planPath = "/debug/planz"
+
+// Bounds of a change that is posted.
+const (
+	mostPlanBody    = 512 << 10
+	mostPlanObjects = 100 // documents and keys; the planner has a lower limit of objects
+	mostFileName    = 256
+	mostLine        = 100_000_000
+)
+
+// methods are those that a debug page answers.
+func methods(path string) string {
+	if path == planPath {
+		return http.MethodPost
+	}
+	return "GET, HEAD"
+}
+
+// planz shows what a change would do. The change is the body, page.PlanRequest as JSON: browsers send such a body for no other site.
+func (p *Pages) planz(w http.ResponseWriter, r *http.Request) {
+	q, err := planQuestion(viewerOf(r), w, r)
+	var out any
+	if err == nil {
+		out, err = p.Plan(r.Context(), q)
+	}
+	var shown *PageError
+	switch {
+	case err == nil:
+		writeJSON(w, out)
+	case errors.As(err, &shown) && shown.Code == http.StatusForbidden:
+		p.refuse(w, r, &refusal{shown.Code, refusedNamespace, shown.Text})
+	case errors.As(err, &shown):
+		writeError(w, shown.Text, shown.Code)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		writeError(w, "the plan was not made in time: try again", http.StatusServiceUnavailable)
+	default:
+		fail(w, err)
+	}
+}
+
+// planQuestion reads a change.
+func planQuestion(v viewer, w http.ResponseWriter, r *http.Request) (q PlanQuestion, err error) {
+	wrong := func(code int, format string, args ...any) error {
+		return &PageError{code, fmt.Sprintf(format, args...)}
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return q, wrong(http.StatusUnsupportedMediaType, "want a change as application/json; pilotctl plan -f sends one")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostPlanBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return q, wrong(http.StatusRequestEntityTooLarge, "the change has more than %d KiB: plan it in parts", mostPlanBody>>10)
+	case err != nil:
+		return q, wrong(http.StatusBadRequest, "the change could not be read: %v", err)
+	case !utf8.Valid(body):
+		return q, wrong(http.StatusBadRequest, "the change is not UTF-8")
+	}
+	var in page.PlanRequest
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return q, wrong(http.StatusBadRequest, "the change is no such JSON: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return q, wrong(http.StatusBadRequest, "the change is one JSON object, and something follows it")
+	}
+	switch n := len(in.Documents) + len(in.Gone); {
+	case n == 0:
+		return q, wrong(http.StatusBadRequest, "the change is empty: name documents, or objects that are gone")
+	case n > mostPlanObjects:
+		return q, wrong(http.StatusRequestEntityTooLarge, "the change has %d objects of at most %d: plan it in parts", n, mostPlanObjects)
+	case !v.all && in.Source != "":
+		return q, wrong(http.StatusForbidden, "only callers who may see all may name a source")
+	}
+	q = PlanQuestion{Caller: v.namespace, Namespace: in.Namespace, Source: in.Source}
+	if v.all {
+		q.Caller = ""
+	}
+	if q.Namespace == "" {
+		q.Namespace = v.namespace
+	}
+	for _, one := range in.Documents {
+		if len(one.File) > mostFileName || one.Line < 0 || one.Line > mostLine {
+			return q, wrong(http.StatusBadRequest, "file and line of a document: want a name of at most %d bytes, and a number", mostFileName)
+		}
+		for _, doc := range config.Split(printable.Text(one.File, printable.Long), []byte(one.Text)) {
+			doc.Line += max(one.Line, 1) - 1
+			q.Documents = append(q.Documents, doc)
+		}
+	}
+	for _, k := range in.Gone {
+		kind, known := config.KindCalled(k.Kind, writtenKinds())
+		if !known || !printable.IsName(k.Name, mostFileName) || !printable.IsName(k.Namespace, mostFileName) {
+			return q, wrong(http.StatusBadRequest, "%s %s/%s names no object: write a kind as VirtualService",
+				printable.Text(k.Kind, printable.Short), printable.Text(k.Namespace, printable.Short), printable.Text(k.Name, printable.Short))
+		}
+		q.Gone = append(q.Gone, config.Key{Kind: kind, Namespace: k.Namespace, Name: k.Name})
+	}
+	return q, nil
+}
