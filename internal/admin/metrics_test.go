@@ -62,6 +62,7 @@ func TestMetricNames(t *testing.T) {
 		"fairway_audit_divergence_total",
 		"fairway_page_refusals_total",
 		"fairway_panics_total",
+		"fairway_plan_held_seconds",
 		"fairway_problems",
 		"fairway_reduced_proxies",
 		"fairway_rows_changed_total",

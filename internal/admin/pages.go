@@ -154,8 +154,8 @@ func (p *Pages) debug() []debugPage {
 // that does not answer them gets no traffic any more.
 func Open() []string { return []string{"/ready", "/healthz/ready"} }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD, and planz POST. All callers may read readiness and metrics; guard checks each
-// request for another page.
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD, and planz POST. All callers may read readiness and metrics;
+// guard checks each request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
 	p.interprets = make(chan struct{}, 1)

@@ -118,7 +118,7 @@ func planQuestion(v viewer, w http.ResponseWriter, r *http.Request) (q PlanQuest
 	}
 	for _, one := range in.Documents {
 		if len(one.File) > mostFileName || one.Line < 0 || one.Line > mostLine {
-			return q, wrong(http.StatusBadRequest, "file and line of a document: want a name of at most %d bytes, and a number", mostFileName)
+			return q, wrong(http.StatusBadRequest, "file and line of a document: want at most %d bytes, and a number", mostFileName)
 		}
 		for _, doc := range config.Split(printable.Text(one.File, printable.Long), []byte(one.Text)) {
 			doc.Line += max(one.Line, 1) - 1
@@ -128,8 +128,8 @@ func planQuestion(v viewer, w http.ResponseWriter, r *http.Request) (q PlanQuest
 	for _, k := range in.Gone {
 		kind, known := config.KindCalled(k.Kind, writtenKinds())
 		if !known || !printable.IsName(k.Name, mostFileName) || !printable.IsName(k.Namespace, mostFileName) {
-			return q, wrong(http.StatusBadRequest, "%s %s/%s names no object: write a kind as VirtualService",
-				printable.Text(k.Kind, printable.Short), printable.Text(k.Namespace, printable.Short), printable.Text(k.Name, printable.Short))
+			return q, wrong(http.StatusBadRequest, "%s names no object: write a kind as VirtualService",
+				printable.Text(k.Kind+" "+k.Namespace+"/"+k.Name, printable.Short))
 		}
 		q.Gone = append(q.Gone, config.Key{Kind: kind, Namespace: k.Namespace, Name: k.Name})
 	}

@@ -107,7 +107,7 @@ var hostile = map[string]string{
 	"any host":   "kind: VirtualService\nspec: {hosts: ['*.n1.svc.cluster.local'], http: [{route: [{destination: {host: s1}}]}]}\n",
 	"every host": "kind: VirtualService\nspec: {hosts: ['*.svc.cluster.local'], http: [{route: [{destination: {host: s1}}]}]}\n",
 	"rule":       "kind: DestinationRule\nspec: {host: '*.n1.svc.cluster.local', trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}\n",
-	"every rule": "kind: DestinationRule\nspec: {host: '*.svc.cluster.local', trafficPolicy: {connectionPool: {tcp: {maxConnections: 3}}}}\n",
+	"every rule": "kind: DestinationRule\nspec: {host: '*.svc.cluster.local', trafficPolicy: {loadBalancer: {simple: RANDOM}}}\n",
 	"own":        "kind: Sidecar\nspec: {egress: [{hosts: ['./*']}]}\n",
 	"imports":    "kind: Sidecar\nspec: {egress: [{hosts: ['n2/*', 'n3/*', 'n4/*', 'n5/*']}]}\n",
 	"picked":     "kind: Sidecar\nspec: {workloadSelector: {labels: {a: b}}, egress: [{hosts: ['n2/*', 'n3/*', 'n4/*', 'n5/*']}]}\n",

@@ -19,6 +19,14 @@ type Plan struct {
 	Asks    []string  `json:"asks"`
 	Added   []Problem `json:"problemsAdded"`
 	Removed []Problem `json:"problemsRemoved"`
+	// NotPlanned counts objects that were there to plan and that the plan leaves out, such as Deployments.
+	NotPlanned []KindCount `json:"notPlanned,omitempty"`
+}
+
+// KindCount is a number of objects of a kind.
+type KindCount struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
 }
 
 // Count counts the resources of a type that would differ, each once for all proxies that see it alike.

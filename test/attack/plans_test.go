@@ -4,17 +4,23 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl"
 	"fairway/test/plane"
 	"fairway/test/rig"
 )
@@ -78,65 +84,18 @@ func (v visitor) plan(t *testing.T, in page.PlanRequest) (int, string) {
 	return v.post(t, "/debug/planz", "application/json", body)
 }
 
-// probes are objects of namespace shop by which a caller may try to find out about namespace bank.
-func probes() map[string]string {
-	networking := func(kind, name, spec string) string {
-		return "apiVersion: networking.istio.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
-	}
-	security := func(kind, spec string) string {
-		return "apiVersion: security.istio.io/v1\nkind: " + kind + "\nmetadata: {name: probe}\nspec: " + spec + "\n"
-	}
-	route := func(hosts, gateways, to string) string {
-		return fmt.Sprintf("{hosts: [%s], %s http: [{route: [{destination: {host: %s}}]}]}", hosts, gateways, to)
-	}
-	return map[string]string{
-		"a route to bank's host":        networking("VirtualService", "probe", route("reviews", "", "till.bank.svc.cluster.local")),
-		"a route to a host like bank's": networking("VirtualService", "probe", route("reviews", "", "tille.bank.svc.cluster.local")),
-		"a route to bank's subset":      networking("VirtualService", "probe", route("reviews", "", "{host: till.bank.svc.cluster.local, subset: v1}")),
-		"a rule for bank's host":        networking("VirtualService", "probe", route("till.bank.svc.cluster.local", "", "reviews")),
-		"a rule for bank's entry":       networking("VirtualService", "probe", route("secret.example", "", "reviews")),
-		"a rule for all of bank":        networking("VirtualService", "probe", route("'*.bank.svc.cluster.local'", "", "reviews")),
-		"bank's gateway":                networking("VirtualService", "probe", route("a.example", "gateways: [bank/vault],", "reviews")),
-		"a gateway like bank's":         networking("VirtualService", "probe", route("a.example", "gateways: [bank/vaul],", "reviews")),
-		"bank's delegate":               networking("VirtualService", "probe", "{hosts: [reviews], http: [{delegate: {name: part, namespace: bank}}]}"),
-		"traffic for bank": networking("DestinationRule", "probe",
-			"{host: till.bank.svc.cluster.local, subsets: [{name: v9, labels: {version: v9}}]}"),
-		"traffic for everybody": networking("DestinationRule", "probe", "{host: '*.bank.svc.cluster.local', trafficPolicy: {tls: {mode: DISABLE}}}"),
-		"an entry with bank's host": networking("ServiceEntry", "probe",
-			"{hosts: [secret.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.0.0.1}]}"),
-		"an entry with the host of bank's Service": networking("ServiceEntry", "probe",
-			"{hosts: [till.bank.svc.cluster.local], ports: [{number: 80, name: http, protocol: HTTP}], resolution: NONE}"),
-		"an entry with bank's address": networking("ServiceEntry", "probe",
-			"{hosts: [mine.example], addresses: [10.77.0.1], ports: [{number: 9000, name: tcp, protocol: TCP}], resolution: STATIC, "+
-				"endpoints: [{address: 10.0.0.1}]}"),
-		"a gateway by bank's proxies": networking("Gateway", "probe",
-			"{selector: {app: vault}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['vault.example']}]}"),
-		"a gateway with bank's Secret": networking("Gateway", "probe",
-			"{selector: {app: vault}, servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ['vault.example'], "+
-				"tls: {mode: SIMPLE, credentialName: vault}}]}"),
-		"a gateway for bank's host": networking("Gateway", "probe",
-			"{selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['vault.example', 'bank/*']}]}"),
-		"a Sidecar that imports bank": networking("Sidecar", "probe", "{egress: [{hosts: ['bank/*', './*']}]}"),
-		"a Sidecar for bank's listener": networking("Sidecar", "probe",
-			"{egress: [{port: {number: 9999, name: http, protocol: HTTP}, hosts: ['bank/till.bank.svc.cluster.local']}, {hosts: ['*/*']}]}"),
-		"a filter with bank's cluster": "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: probe}\nspec: " +
-			"{configPatches: [{applyTo: HTTP_FILTER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: INSERT_FIRST, value: " +
-			"{name: x, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz, grpc_service: " +
-			"{envoy_grpc: {cluster_name: 'outbound|80||till.bank.svc.cluster.local'}}}}}}]}\n",
-		"bank's issuer": security("RequestAuthentication", "{jwtRules: [{issuer: bank, jwksUri: 'http://127.0.0.1:1/keys'}]}"),
-		"a policy about bank": security("AuthorizationPolicy",
-			"{rules: [{from: [{source: {principals: ['cluster.local/ns/bank/sa/till']}}]}]}"),
-		"a policy with a mistake": security("AuthorizationPolicy", "{rules: [{to: [{operation: {methods: [7]}}]}]}"),
-	}
-}
-
 // TestPlansTellNothingOfOthers: whatever a caller of one namespace tries, the answer of the control plane does not depend on what another
 // namespace has and does not export.
 func TestPlansTellNothingOfOthers(t *testing.T) {
 	_, one, _ := plans(t, true)
 	_, other, _ := plans(t, false)
-	for _, name := range slices.Sorted(maps.Keys(probes())) {
-		in := page.PlanRequest{Documents: []page.PlanDocument{{File: "probe.yaml", Text: probes()[name]}}}
+	probes, err := txtar.ParseFile("testdata/plans-probes.txtar")
+	if err != nil || len(probes.Files) == 0 {
+		t.Fatalf("no probes: %v", err)
+	}
+	for _, probe := range probes.Files {
+		name := probe.Name
+		in := page.PlanRequest{Documents: []page.PlanDocument{{File: "probe.yaml", Text: string(probe.Data)}}}
 		codeWith, textWith := one.plan(t, in)
 		codeWithout, textWithout := other.plan(t, in)
 		if codeWith != http.StatusOK || codeWith != codeWithout || textWith != textWithout {
@@ -150,16 +109,26 @@ func TestPlansTellNothingOfOthers(t *testing.T) {
 	}
 }
 
+// timed is a rule of a namespace with a timeout.
+func timed(namespace string, n int) string {
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v%d, namespace: %s}\nspec: {hosts: "+
+		"[reviews.shop.svc.cluster.local], http: [{timeout: 3s, route: [{destination: {host: reviews.shop.svc.cluster.local}}]}]}\n---\n",
+		n, namespace)
+}
+
 // TestPlansOfForeignObjects: callers of one namespace may plan objects of this namespace alone, in small numbers, and get no more than its
 // proxies' part. Callers of the system namespace may plan all.
 func TestPlansOfForeignObjects(t *testing.T) {
 	p, shop, system := plans(t, true)
 	rule := func(namespace string) page.PlanDocument {
-		return page.PlanDocument{File: "v.yaml", Text: "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: " +
-			namespace + "}\nspec: {hosts: [reviews.shop.svc.cluster.local], http: [{timeout: 3s, route: [{destination: " +
-			"{host: reviews.shop.svc.cluster.local}}]}]}\n"}
+		return page.PlanDocument{File: "v.yaml", Text: timed(namespace, 1)}
 	}
-	broken := page.PlanDocument{Text: "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: bank}\nspec: 7\n"}
+	broken := page.PlanDocument{
+		Text: "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: bank}\nspec: 7\n",
+	}
+	gone := func(kind, namespace, name string) page.PlanRequest {
+		return page.PlanRequest{Gone: []page.PlanKey{{Kind: kind, Namespace: namespace, Name: name}}}
+	}
 	before := p.Discovery.LastTurn()
 	for name, c := range map[string]struct {
 		in   page.PlanRequest
@@ -168,7 +137,7 @@ func TestPlansOfForeignObjects(t *testing.T) {
 		text string
 	}{
 		"its own":             {page.PlanRequest{Documents: []page.PlanDocument{rule("shop")}}, shop, 200, `"namespace": "shop"`},
-		"its own, none named": {page.PlanRequest{Gone: []page.PlanKey{{"VirtualService", "shop", "none"}}}, shop, 200, `"proxies": 0`},
+		"its own, none named": {gone("VirtualService", "shop", "none"), shop, 200, `"proxies": 0`},
 		"bank's":              {page.PlanRequest{Documents: []page.PlanDocument{rule("bank")}}, shop, 403, "of another namespace"},
 		"bank's, with a mistake": {
 			page.PlanRequest{Documents: []page.PlanDocument{broken}}, shop, 403, "of another namespace",
@@ -177,19 +146,25 @@ func TestPlansOfForeignObjects(t *testing.T) {
 			page.PlanRequest{Documents: []page.PlanDocument{rule("shop"), rule("bank")}}, shop, 403, "of another namespace",
 		},
 		"the removal of bank's": {
-			page.PlanRequest{Gone: []page.PlanKey{{"DestinationRule", "bank", "till"}}}, shop, 403, "of another namespace",
+			gone("DestinationRule", "bank", "till"), shop, 403, "of another namespace",
 		},
-		"the mesh configuration": {page.PlanRequest{Gone: []page.PlanKey{{"MeshConfig", "", "mesh"}}}, shop, 403, "of another namespace"},
+		"the mesh configuration": {gone("MeshConfig", "", "mesh"), shop, 403, "of another namespace"},
 		"a kind of others": {page.PlanRequest{Documents: []page.PlanDocument{{
 			Text: "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: c}\nspec: {controllerName: a.b/c}\n",
 		}}}, shop, 200, "is ignored"},
-		"no object":        {page.PlanRequest{Documents: []page.PlanDocument{{Text: "{"}}}, shop, 400, "does not say which object"},
-		"a source":         {page.PlanRequest{Source: "memory", Documents: []page.PlanDocument{rule("shop")}}, shop, 403, "may name a source"},
-		"nothing":          {page.PlanRequest{}, shop, 400, "empty"},
-		"a long file name": {page.PlanRequest{Documents: []page.PlanDocument{{File: strings.Repeat("x", 300), Text: "a: b"}}}, shop, 400, "at most"},
-		"many":             {page.PlanRequest{Documents: slices.Repeat([]page.PlanDocument{rule("shop")}, 101)}, shop, 413, "in parts"},
-		"much":             {page.PlanRequest{Documents: []page.PlanDocument{{Text: "#" + strings.Repeat("x", 600<<10)}}}, shop, 413, "KiB"},
-		"the operator's":   {page.PlanRequest{Documents: []page.PlanDocument{rule("bank")}}, system, 200, `"connected": 4`},
+		"no object": {page.PlanRequest{Documents: []page.PlanDocument{{Text: "{"}}}, shop, 400, "does not say which object"},
+		"a source": {
+			page.PlanRequest{Source: "memory", Documents: []page.PlanDocument{rule("shop")}}, shop, 403, "may name a source",
+		},
+		"nothing": {page.PlanRequest{}, shop, 400, "empty"},
+		"a long file name": {
+			page.PlanRequest{Documents: []page.PlanDocument{{File: strings.Repeat("x", 300), Text: "a: b"}}}, shop, 400, "at most",
+		},
+		"many": {page.PlanRequest{Documents: slices.Repeat([]page.PlanDocument{rule("shop")}, 101)}, shop, 413, "in parts"},
+		"much": {
+			page.PlanRequest{Documents: []page.PlanDocument{{Text: "#" + strings.Repeat("x", 600<<10)}}}, shop, 413, "KiB",
+		},
+		"the operator's": {page.PlanRequest{Documents: []page.PlanDocument{rule("bank")}}, system, 200, `"connected": 4`},
 	} {
 		if code, text := c.who.plan(t, c.in); code != c.code || !strings.Contains(text, c.text) {
 			t.Errorf("%s: %d %.600s\nwant %d with %q", name, code, text, c.code, c.text)
@@ -217,5 +192,71 @@ func TestPlansOfForeignObjects(t *testing.T) {
 	}
 	if now := p.Discovery.LastTurn(); now.Version != before.Version {
 		t.Errorf("plans made turns: %+v, before %+v", now, before)
+	}
+}
+
+// TestPilotctlPlansThere: pilotctl has the control plane make the plan if its user may not have the snapshot, says so, and names the limit
+// if the change is too large for that.
+func TestPilotctlPlansThere(t *testing.T) {
+	p, shop, system := plans(t, true)
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	roots := write("roots.pem", p.Discovery.Authority().Roots())
+	run := func(who visitor, args ...string) string {
+		pair := who.tls.Certificates[0]
+		key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		c := ctl.Command("test")
+		c.SetArgs(append([]string{
+			"plan", "--address", who.base, "--cacert", roots, "--server-name", "istiod.istio-system.svc",
+			"--cert", write("cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})),
+			"--key", write("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
+		}, args...))
+		c.SetOut(&out)
+		c.SetErr(io.Discard)
+		if err := c.ExecuteContext(t.Context()); err != nil {
+			fmt.Fprintf(&out, "exit code %d: %v\n", ctl.ExitCode(err), err)
+		}
+		return strings.ReplaceAll(out.String(), strings.TrimPrefix(who.base, "https://"), "ADDRESS")
+	}
+	own := write("own.yaml", []byte(timed("shop", 1)+"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"))
+	foreign := write("foreign.yaml", []byte(timed("bank", 1)))
+	var large bytes.Buffer
+	for i := range 21 {
+		large.WriteString(timed("shop", i))
+	}
+	const here = "planned in the control plane: what you may see of it, namespace shop\n"
+	for _, c := range []struct {
+		who        visitor
+		args       []string
+		begin, has string
+	}{
+		{shop, []string{"-f", own}, here + "1 of 2 proxies would be sent something: 1 VirtualHost changed; ", "\nexit code 1: "},
+		{shop, []string{"-f", own}, here, "\nnot planned: 1 Deployment: "},
+		{shop, []string{"-f", own, "--delete"}, here + "nothing would change for the 2 connected proxies\n", "not planned"},
+		{shop, []string{"-f", own, "-o", "json"}, "{\n  \"namespace\": \"shop\",\n  \"connected\": 2,", `"notPlanned"`},
+		{
+			shop, []string{"-f", foreign},
+			"exit code 2: ADDRESS refuses: an object of another namespace: VirtualService bank/v1; callers of namespace shop", "",
+		},
+		{
+			shop, []string{"-f", write("large.yaml", large.Bytes())},
+			"exit code 2: the control plane shows its snapshot to the system namespace alone, and plans at most 20 objects of 128 KiB " +
+				"itself; these are 21 of ", "plan them in parts",
+		},
+		{system, []string{"-f", own}, "1 of 4 proxies would be sent something: ", "\nnot planned: 1 Deployment: "},
+	} {
+		if got := run(c.who, c.args...); !strings.HasPrefix(got, c.begin) || !strings.Contains(got, c.has) {
+			t.Errorf("pilotctl plan %v prints\n%s\nwant %q at its beginning, and %q", c.args, got, c.begin, c.has)
+		}
 	}
 }

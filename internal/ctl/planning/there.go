@@ -30,8 +30,9 @@ func askThere(ctx context.Context, s Session, namespace string, c trial.Changes)
 		in.Gone = append(in.Gone, page.PlanKey{Kind: string(k.Kind), Namespace: k.Namespace, Name: k.Name})
 	}
 	if n := len(c.Documents) + len(c.Gone); n > limits.Objects || size > limits.Bytes {
-		return nil, fmt.Errorf("the control plane shows its snapshot to the system namespace alone, and plans at most %d objects of %d KiB "+
-			"itself; these are %d of %d KiB: plan them in parts, ask as the system namespace, or plan with --on SNAPSHOT or --on RULES",
+		return nil, fmt.Errorf("the control plane shows its snapshot to the system namespace alone, and plans at most %d objects "+
+			"of %d KiB itself; these are %d of %d KiB: plan them in parts, ask as the system namespace, or plan with --on SNAPSHOT or "+
+			"--on RULES",
 			limits.Objects, limits.Bytes>>10, n, (size+1023)>>10)
 	}
 	planes, err := s.Planes(ctx)
