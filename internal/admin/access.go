@@ -68,9 +68,9 @@ const (
 func (p *Pages) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "debug pages answer GET and HEAD", http.StatusMethodNotAllowed)
+		if allowed := methods(r.URL.Path); !slices.Contains(strings.Split(allowed, ", "), r.Method) {
+			w.Header().Set("Allow", allowed)
+			http.Error(w, "this page answers "+allowed, http.StatusMethodNotAllowed)
 			return
 		}
 		v, no := p.Access.admit(r)

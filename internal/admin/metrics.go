@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"fairway/internal/admin/asked"
 	"fairway/internal/xds/library"
 	"fairway/internal/xdstype"
 )
@@ -40,7 +41,7 @@ type Metrics struct {
 	compared    prometheus.Counter
 	doors
 	// Questions counts questions. It implements questions.Meter.
-	Questions asked
+	Questions asked.Meter
 	refusals  *prometheus.CounterVec
 
 	keysFetched, keysFailed prometheus.Counter
@@ -91,7 +92,7 @@ func NewMetrics(version string) *Metrics {
 		m.diverged.WithLabelValues(of)
 	}
 	m.doors = newDoors(m.Registry)
-	m.Questions = newAsked(m.Registry)
+	m.Questions = asked.NewMeter(m.Registry)
 	m.register(version)
 	return m
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/time/rate"
 
+	"fairway/internal/admin/change"
 	"fairway/internal/admin/page"
 	"fairway/internal/compile"
 	"fairway/internal/config"
@@ -59,6 +60,8 @@ type Pages struct {
 	History func(TurnFilter) []page.Turn
 	// Snapshot returns the content of /debug/snapshotz; nil: there is no such page.
 	Snapshot func() *snapshot.Snapshot
+	// Plan returns the content of /debug/planz; nil: there is no such page. A *change.Error says what of the question is wrong.
+	Plan func(context.Context, change.Question) (any, error)
 	// Lines returns the content of /debug/logz; nil: there is no such page.
 	Lines func() string
 	// Sources returns the content of /debug/sourcez; nil: there is no such page.
@@ -136,6 +139,9 @@ func (p *Pages) debug() []debugPage {
 			p.question("applies", p.appliesz), true,
 		})
 	}
+	if p.Plan != nil {
+		all = append(all, debugPage{"planz", "what a change of a few objects would do: POST it, as pilotctl plan does", p.planz, false})
+	}
 	if p.Lines != nil {
 		show := func(w http.ResponseWriter, _ *http.Request) { writeText(w, p.Lines()) }
 		all = append(all, debugPage{"logz", "the last lines of the log", show, true})
@@ -155,8 +161,8 @@ func (p *Pages) debug() []debugPage {
 // that does not answer them gets no traffic any more.
 func Open() []string { return []string{"/ready", "/healthz/ready"} }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. All callers may read readiness and metrics; guard checks each
-// request for another page.
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD, and planz POST. All callers may read readiness and metrics;
+// guard checks each request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
 	debug := http.NewServeMux()

@@ -119,7 +119,7 @@ func (p *Pages) trace(v viewer, proxy mesh.ProxyID, answer interpret.Answer, out
 	}
 }
 
-// decisive are the types of the resources whose objects are named.
+// decisive are the types of resources that are traced to objects.
 var decisive = map[way.ResourceType]xdstype.Type{
 	way.Listener: xdstype.Listeners, way.VirtualHost: xdstype.VirtualHosts, way.Cluster: xdstype.Clusters,
 }

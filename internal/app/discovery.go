@@ -18,6 +18,7 @@ import (
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/loop"
 	"fairway/internal/app/machines"
+	"fairway/internal/app/planned"
 	"fairway/internal/app/publish"
 	"fairway/internal/app/pushed"
 	"fairway/internal/app/recent"
@@ -91,6 +92,7 @@ type outgoing struct {
 	standing         *standing.Standing // problems
 	*applies.Answers                    // the proxies that objects apply to, for the program's users too
 	live             *live.Answers      // how far changes have come
+	plans            *planned.Plans     // what changes would do
 	hooks            *webhook.Handlers  // answers to API servers' webhooks
 	grpc             *grpc.Server       // xDS in plaintext
 	sockets          *listen.Sockets    // addresses, except the one with TLS, which setup has
@@ -199,6 +201,9 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	out.questions = questions.New(questions.Options{Between: out.loop.Between, Meter: s.metrics.Questions})
 	out.Answers = applies.New(applies.Options{
 		Objects: in.graph.Objects, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.questions.Between,
+	})
+	out.plans = planned.New(planned.Options{
+		Shards: in.shards, Budgets: in.budgets, Door: in.door, Graph: in.graph, Between: out.questions.Between,
 	})
 	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})
 	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)

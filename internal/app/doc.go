@@ -13,6 +13,7 @@
 //   - publish: what changed in a turn, as the xds library takes it;
 //   - audit: what proxies were sent, compared with the tables;
 //   - applies: for which proxies an object makes a difference;
+//   - planned: what a change would do, for callers that may not have a snapshot;
 //   - history: the last turns, in memory and on disk, and the turns that brought objects into force;
 //   - flagfiles: the files that flags name, at the start;
 //   - live: whether an object's version, or a turn, is in force on all proxies;

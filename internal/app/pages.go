@@ -40,6 +40,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Problems:  d.Problems,
 		Applies:   d.Applies,
 		Live:      d.live.Live,
+		Plan:      d.plans.Plan,
 		Snapshot:  d.Snapshot,
 		Lines:     d.setup.lines.Text,
 		History:   d.history.Turns,

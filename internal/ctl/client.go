@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/ctl/truth"
 	"fairway/internal/printable"
 )
 
@@ -50,10 +52,31 @@ func stay(to *http.Request, via []*http.Request) error {
 
 // Get implements truth.Plane. An error names the request and what to do.
 func (c *client) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	return c.do(ctx, http.MethodGet, path, query, nil)
+}
+
+// Post implements truth.Plane.
+func (c *client) Post(ctx context.Context, path string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("write a question: %w", err)
+	}
+	answer, err := c.do(ctx, http.MethodPost, path, nil, text)
+	if err != nil {
+		return err
+	}
+	return c.decode(path, answer, into)
+}
+
+// do asks for a page, and sends a body of JSON if there is one.
+func (c *client) do(ctx context.Context, method, path string, query url.Values, sent []byte) ([]byte, error) {
 	u := url.URL{Scheme: c.scheme, Host: c.address, Path: path, RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(sent))
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.address, err)
+	}
+	if sent != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
@@ -68,7 +91,7 @@ func (c *client) Get(ctx context.Context, path string, query url.Values) ([]byte
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(c.advice(resp, strings.TrimSpace(string(body))))
+		return nil, &truth.AnswerError{Status: resp.StatusCode, Text: c.advice(resp, strings.TrimSpace(string(body)))}
 	}
 	return body, nil
 }
@@ -164,6 +187,11 @@ func (c *client) Fetch(ctx context.Context, path string, query url.Values, into 
 	if err != nil {
 		return err
 	}
+	return c.decode(path, body, into)
+}
+
+// decode reads the answer of a page.
+func (c *client) decode(path string, body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		if c.pod != "" {
 			return fmt.Errorf("read %s of %s: %w; is it of this version?", path, c.planeName(), err)

@@ -47,7 +47,7 @@ var arrows = map[string][]string{
 		"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "questions", "snapshot",
 	},
 	"snapshot": {"table", "mesh", "config", "jwks", "envoy", "source", "quota", "door", "compile"},
-	"trial":    {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "xdstype"},
+	"trial":    {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "jwks", "xdstype"},
 	"plan": {
 		"table", "mesh", "config", "jwks", "envoy", "compile", "interpret", "printable", "snapshot", "trial", "xdstype",
 	},
@@ -127,6 +127,12 @@ var arrows = map[string][]string{
 		"admin", "admin/page", "config", "door", "envoy/warming", "mesh", "mesh/code", "printable", "table", "xds", "xds/library",
 		"xds/protocol", "xdstype",
 	},
+	"app/planned": {
+		"admin/change", "compile", "config", "door", "plan", "quota", "source/shards", "trial",
+	},
+	"admin/asked": {"questions"},
+	// A change that a client posts.
+	"admin/change":  {"admin/page", "config", "printable"},
 	"app/applies":   {"admin/page", "app/publish", "config", "mesh", "printable"},
 	"app/selectors": {"compile/input", "config", "source", "table"},
 	"app/clusters":  {"admin/page", "app/lasting", "app/selectors", "compile/secret", "config", "identity", "source", "table"},

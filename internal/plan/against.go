@@ -45,6 +45,9 @@ func Against(
 		connected = table.Len(tx, w.Graph.Out.Attachments)
 		for id := range table.All(tx, w.Graph.Out.Attachments) {
 			key, sees := v.of(id)
+			if id.IsRouter() {
+				key = "router " + key
+			}
 			if _, has := first[key]; !has {
 				p, _ := table.Lookup(tx, w.Graph.In.Proxies.Table, id)
 				first[key], a.own[id] = id, whole(sees)
@@ -66,12 +69,10 @@ func Against(
 			return nil, err
 		}
 	}
-	said := &sentences{proxies: map[statement]map[mesh.ProxyID]struct{}{}}
-	said.seen = func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
+	out = gather(a.differences(alike)).plan(func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
 		return a.other[alike[id]][resource{typ, name}]
-	}
-	out = said.plan(a.differences(alike), connected)
-	out.Dangers, out.Changes = said.list(true), said.list(false)
+	})
+	out.Connected = connected
 	return out, nil
 }
 
@@ -80,14 +81,14 @@ type against struct {
 	own, other map[mesh.ProxyID]map[resource]*envoy.Encoded
 }
 
-func (a against) differences(alike map[mesh.ProxyID]mesh.ProxyID) iter.Seq2[mesh.ProxyID, iter.Seq[trial.Difference]] {
-	lists := map[mesh.ProxyID][]trial.Difference{}
-	for id := range a.own {
-		lists[id] = differing(a.own[id], a.other[id])
+func (a against) differences(alike map[mesh.ProxyID]mesh.ProxyID) iter.Seq2[[]mesh.ProxyID, iter.Seq[trial.Difference]] {
+	ids := map[mesh.ProxyID][]mesh.ProxyID{}
+	for _, id := range slices.Sorted(maps.Keys(alike)) {
+		ids[alike[id]] = append(ids[alike[id]], id)
 	}
-	return func(yield func(mesh.ProxyID, iter.Seq[trial.Difference]) bool) {
-		for _, id := range slices.Sorted(maps.Keys(alike)) {
-			if !yield(id, slices.Values(lists[alike[id]])) {
+	return func(yield func([]mesh.ProxyID, iter.Seq[trial.Difference]) bool) {
+		for one, all := range ids {
+			if !yield(all, slices.Values(differing(a.own[one], a.other[one]))) {
 				return
 			}
 		}

@@ -1,15 +1,18 @@
-package plan_test
+package plan
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
-	"fairway/internal/plan"
 	"fairway/internal/snapshot"
 	"fairway/internal/source"
 	"fairway/internal/source/shards"
@@ -80,13 +83,13 @@ func BenchmarkPlan(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		var p *plan.Planner
-		step("load", func() { p, err = plan.New(s, d) })
+		var p *Planner
+		step("load", func() { p, err = New(s, d) })
 		if err != nil {
 			b.Fatal(err)
 		}
 		step("take", func() { snapshot.Take(s.Head, p.World().Shards, p.World().Graph) })
-		var out *plan.Plan
+		var out *Plan
 		step("plan", func() { out, err = p.Plan(context.Background(), change) })
 		if err != nil || out.Proxies != 10_000 {
 			b.Fatalf("%v: %+v", err, out)
@@ -96,4 +99,80 @@ func BenchmarkPlan(b *testing.B) {
 	for name, d := range took {
 		b.ReportMetric(float64(d.Milliseconds())/float64(b.N), "ms/"+name)
 	}
+}
+
+// hostile are small objects that make a lot, and a usual one.
+var hostile = map[string]string{
+	"usual":      "kind: VirtualService\nspec: {hosts: [s1], http: [{timeout: 3s, route: [{destination: {host: s1}}]}]}\n",
+	"any host":   "kind: VirtualService\nspec: {hosts: ['*.n1.svc.cluster.local'], http: [{route: [{destination: {host: s1}}]}]}\n",
+	"every host": "kind: VirtualService\nspec: {hosts: ['*.svc.cluster.local'], http: [{route: [{destination: {host: s1}}]}]}\n",
+	"rule":       "kind: DestinationRule\nspec: {host: '*.n1.svc.cluster.local', trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}\n",
+	"every rule": "kind: DestinationRule\nspec: {host: '*.svc.cluster.local', trafficPolicy: {loadBalancer: {simple: RANDOM}}}\n",
+	"own":        "kind: Sidecar\nspec: {egress: [{hosts: ['./*']}]}\n",
+	"imports":    "kind: Sidecar\nspec: {egress: [{hosts: ['n2/*', 'n3/*', 'n4/*', 'n5/*']}]}\n",
+	"picked":     "kind: Sidecar\nspec: {workloadSelector: {labels: {a: b}}, egress: [{hosts: ['n2/*', 'n3/*', 'n4/*', 'n5/*']}]}\n",
+	"patch": "kind: EnvoyFilter\nspec: {configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_OUTBOUND}, " +
+		"patch: {operation: MERGE, value: {connect_timeout: 7s}}}]}\n",
+	"entry": "kind: ServiceEntry\nspec: {hosts: [a.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, " +
+		"endpoints: [{address: 10.0.0.1}]}\n",
+	"strict": "kind: PeerAuthentication\nspec: {mtls: {mode: STRICT}}\n",
+	"policy": "kind: AuthorizationPolicy\nspec: {rules: [{to: [{operation: {methods: [GET]}}]}]}\n",
+	"keys":   "kind: RequestAuthentication\nspec: {jwtRules: [{issuer: a, jwksUri: 'https://a.example/keys'}]}\n",
+}
+
+// BenchmarkRunning is how long turns wait for a plan in a running control plane, and how long its caller does, at 5,000 services and 10,000
+// proxies, a thousand of them the caller's.
+func BenchmarkRunning(b *testing.B) {
+	d, err := config.NewDecoder(config.Options{DefaultNamespace: "n1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := New(large(5000, 10_000), d)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(hostile)) {
+		b.Run(name, func(b *testing.B) { runHostile(b, p, d, name) })
+	}
+}
+
+func runHostile(b *testing.B, p *Planner, d *config.Decoder, name string) {
+	var held, longest time.Duration
+	w := p.world
+	trials := trial.New(trial.Options{
+		Decoder: d, Shards: w.Shards, Budgets: w.Budgets, Door: w.Door, Graph: w.Graph, Limits: RunningLimits(),
+	})
+	running := Running(w.Graph, trials, func(_ context.Context, f func()) error {
+		start := time.Now()
+		f()
+		took := time.Since(start)
+		held += took
+		longest = max(longest, took)
+		return nil
+	})
+	kind, spec, _ := strings.Cut(hostile[name], "\n")
+	group := "networking.istio.io/v1"
+	switch {
+	case strings.Contains(kind, "Auth"):
+		group = "security.istio.io/v1"
+	case strings.Contains(kind, "EnvoyFilter"):
+		group = "networking.istio.io/v1alpha3"
+	}
+	docs := config.Split("v.yaml", []byte("apiVersion: "+group+"\n"+kind+"\nmetadata: {name: x}\n"+spec))
+	refused, resources := 0, 0
+	for range b.N {
+		out, err := running.PlanFor(b.Context(), "n1", trial.Changes{Source: "rules", Documents: docs})
+		switch {
+		case errors.Is(err, trial.ErrTooLarge):
+			refused = 1
+		case err != nil:
+			b.Fatal(err)
+		default:
+			resources = len(out.Resources)
+		}
+	}
+	b.ReportMetric(float64(held.Microseconds())/float64(b.N)/1000, "ms-held/op")
+	b.ReportMetric(float64(longest.Microseconds())/1000, "ms-longest")
+	b.ReportMetric(float64(refused), "refused")
+	b.ReportMetric(float64(resources), "resources")
 }

@@ -31,10 +31,11 @@ func Compare(one, other *snapshot.Snapshot) (*Plan, error) {
 	var out *Plan
 	before.Graph.Store.Read(func(was *table.Tx) {
 		after.Graph.Store.Read(func(is *table.Tx) {
-			said := newSentences(is, after.Graph)
 			all := differences(newView(was, before.Graph), newView(is, after.Graph))
-			out = said.plan(all, table.Len(was, before.Graph.Out.Attachments))
-			out.Dangers, out.Changes = said.list(true), said.list(false)
+			out = gather(all).plan(func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
+				return after.Graph.Out.Seen(is, id, typ, name)
+			})
+			out.Connected = table.Len(was, before.Graph.Out.Attachments)
 		})
 	})
 	out.Added, out.Removed = problems(only(after.Graph, before.Graph)), problems(only(before.Graph, after.Graph))
@@ -109,20 +110,26 @@ func (v *view) of(id mesh.ProxyID) (string, map[resource]*envoy.Encoded) {
 	return key, out
 }
 
-// differences yields what the proxies of the first view see differently in the second one. Proxies that see the same in both share the
-// work.
-func differences(before, after *view) iter.Seq2[mesh.ProxyID, iter.Seq[trial.Difference]] {
-	done := map[[2]string][]trial.Difference{}
-	return func(yield func(mesh.ProxyID, iter.Seq[trial.Difference]) bool) {
-		for id := range table.All(before.tx, before.graph.Out.Attachments) {
-			one, old := before.of(id)
-			two, now := after.of(id)
-			list, has := done[[2]string{one, two}]
-			if !has {
-				list = differing(old, now)
-				done[[2]string{one, two}] = list
-			}
-			if !yield(id, slices.Values(list)) {
+// differences yields proxies that see the same in both views, with what differs for them in the second one.
+func differences(before, after *view) iter.Seq2[[]mesh.ProxyID, iter.Seq[trial.Difference]] {
+	type alike struct {
+		router   bool
+		one, two string
+	}
+	ids := map[alike][]mesh.ProxyID{}
+	lists := map[alike][]trial.Difference{}
+	for id := range table.All(before.tx, before.graph.Out.Attachments) {
+		one, old := before.of(id)
+		two, now := after.of(id)
+		k := alike{id.IsRouter(), one, two}
+		if ids[k] == nil {
+			lists[k] = differing(old, now)
+		}
+		ids[k] = append(ids[k], id)
+	}
+	return func(yield func([]mesh.ProxyID, iter.Seq[trial.Difference]) bool) {
+		for k, list := range lists {
+			if !yield(ids[k], slices.Values(list)) {
 				return
 			}
 		}

@@ -49,18 +49,18 @@ func (s *sentences) policies(g *group, before, after authorization) {
 		is, has := after.rules[r]
 		switch {
 		case had && !has:
-			s.add(r.action == "DENY" && !r.dryRun, g.proxies, "%s no longer holds", r)
+			s.add(r.action == "DENY" && !r.dryRun, g.crowds, "%s no longer holds", r)
 		case !had && has:
-			s.add(r.action == "DENY" && !r.dryRun, g.proxies, "%s holds from then on", r)
+			s.add(r.action == "DENY" && !r.dryRun, g.crowds, "%s holds from then on", r)
 		case was != is:
-			s.add(!r.dryRun, g.proxies, "%s is about other requests", r)
+			s.add(!r.dryRun, g.crowds, "%s is about other requests", r)
 		}
 	}
 	switch {
 	case after.allows && !before.allows:
-		s.add(true, g.proxies, "requests that no ALLOW policy is about are denied from then on")
+		s.add(true, g.crowds, "requests that no ALLOW policy is about are denied from then on")
 	case before.allows && !after.allows:
-		s.add(true, g.proxies, "requests that no ALLOW policy is about are let through from then on")
+		s.add(true, g.crowds, "requests that no ALLOW policy is about are let through from then on")
 	}
 }
 

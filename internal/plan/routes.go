@@ -22,7 +22,6 @@ import (
 
 	"fairway/internal/interpret"
 	"fairway/internal/interpret/way"
-	"fairway/internal/mesh"
 )
 
 // MostRequests is how many requests are followed through one virtual host.
@@ -51,7 +50,7 @@ func (s *sentences) virtualHost(g *group, old, now *routev3.VirtualHost) {
 	case unknownHosts(old) && unknownHosts(now):
 		return // it comes and goes with the port
 	case now == nil:
-		s.add(false, g.proxies, "requests to %s have no routes of their own any more", hostName(old))
+		s.add(false, g.crowds, "requests to %s have no routes of their own any more", hostName(old))
 		return
 	}
 	before, after := newWays(old), newWays(now)
@@ -65,15 +64,15 @@ func (s *sentences) virtualHost(g *group, old, now *routev3.VirtualHost) {
 		case is == was:
 			continue
 		case old == nil:
-			s.add(false, g.proxies, "%s %s from then on", what, is)
+			s.add(false, g.crowds, "%s %s from then on", what, is)
 		case strings.HasPrefix(is, goTo) && strings.HasPrefix(was, goTo):
-			s.add(false, g.proxies, "%s %s instead of %s", what, is, strings.TrimPrefix(was, goTo))
+			s.add(false, g.crowds, "%s %s instead of %s", what, is, strings.TrimPrefix(was, goTo))
 		default:
-			s.add(false, g.proxies, "%s %s; now they %s", what, is, was)
+			s.add(false, g.crowds, "%s %s; now they %s", what, is, was)
 		}
 		for _, c := range clusters {
-			if why := s.unserved(firstOf(g.proxies), c); why != "" {
-				s.add(true, g.proxies, "%s go to %s, %s", what, short(clusterName(c)), why)
+			if why := s.unserved(s.crowds[g.crowds[0]][0], c); why != "" {
+				s.add(true, g.crowds, "%s go to %s, %s", what, short(clusterName(c)), why)
 			}
 		}
 	}
@@ -84,16 +83,6 @@ func shortener(host string) func(string) string {
 	name, _, _ := strings.Cut(host, ":")
 	own := regexp.MustCompile(regexp.QuoteMeta(name) + `:\d+ subset `)
 	return func(text string) string { return own.ReplaceAllString(text, "subset ") }
-}
-
-// firstOf returns the first of some proxies, which see the same.
-func firstOf(proxies map[mesh.ProxyID]struct{}) (out mesh.ProxyID) {
-	for id := range proxies {
-		if out == "" || id < out {
-			out = id
-		}
-	}
-	return out
 }
 
 // unknownHosts reports whether a virtual host is for all hosts that no other one is for, or there is none.

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"net"
 	"slices"
@@ -15,10 +16,8 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"fairway/internal/compile"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
-	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
 
@@ -28,40 +27,57 @@ type statement struct {
 	text   string
 }
 
+// seen returns the resource that a proxy sees under a name after the change; nil: none.
+type seen func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded
+
 // sentences are all statements, with the proxies that each is about.
 type sentences struct {
-	// seen returns the resource that a proxy sees under a name after the change; nil: none.
-	seen    func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded
-	proxies map[statement]map[mesh.ProxyID]struct{}
+	seen   seen
+	crowds []crowd                        // all of them
+	about  map[statement]map[int]struct{} // the crowds that each is about, by their place in crowds
 }
 
-// newSentences returns sentences about the change that made the tables.
-func newSentences(tx *table.Tx, g *compile.Graph) *sentences {
-	return &sentences{
-		seen: func(id mesh.ProxyID, typ xdstype.Type, name string) *envoy.Encoded {
-			return g.Out.Seen(tx, id, typ, name)
-		},
-		proxies: map[statement]map[mesh.ProxyID]struct{}{},
-	}
+// crowd are proxies of one kind for which a change does the same, in order.
+type crowd []mesh.ProxyID
+
+// newSentences returns no sentences yet.
+func newSentences(s seen, crowds []crowd) *sentences {
+	return &sentences{seen: s, crowds: crowds, about: map[statement]map[int]struct{}{}}
 }
 
 // MostSentences is how many sentences a plan has of each sort.
 const MostSentences = 200
 
-func (s *sentences) add(danger bool, about map[mesh.ProxyID]struct{}, format string, args ...any) {
+// add adds a sentence about some crowds.
+func (s *sentences) add(danger bool, about []int, format string, args ...any) {
 	k := statement{danger, fmt.Sprintf(format, args...)}
-	if s.proxies[k] == nil {
-		s.proxies[k] = map[mesh.ProxyID]struct{}{}
+	if s.about[k] == nil {
+		s.about[k] = map[int]struct{}{}
 	}
-	maps.Copy(s.proxies[k], about)
+	for _, c := range about {
+		s.about[k][c] = struct{}{}
+	}
+}
+
+// size is how many proxies are in some crowds, and some are the first of them.
+func (s *sentences) size(about iter.Seq[int]) (n int, some []string) {
+	for c := range about {
+		n += len(s.crowds[c])
+		for _, id := range s.crowds[c][:min(someProxies, len(s.crowds[c]))] {
+			some = append(some, string(id))
+		}
+	}
+	slices.Sort(some)
+	return n, some[:min(someProxies, len(some))]
 }
 
 // list returns the dangers, or the other sentences: those about the most proxies first.
 func (s *sentences) list(danger bool) []Sentence {
 	out := []Sentence{}
-	for k, about := range s.proxies {
+	for k, about := range s.about {
 		if k.danger == danger {
-			out = append(out, Sentence{Text: k.text, Proxies: len(about), Some: first(about)})
+			n, some := s.size(maps.Keys(about))
+			out = append(out, Sentence{Text: k.text, Proxies: n, Some: some})
 		}
 	}
 	slices.SortFunc(out, func(a, b Sentence) int {
@@ -73,8 +89,8 @@ func (s *sentences) list(danger bool) []Sentence {
 	return out
 }
 
-// about adds what there is to say about a difference.
-func (s *sentences) about(g *group) {
+// describe adds what there is to say about a difference.
+func (s *sentences) describe(g *group) {
 	old, now := message(g.Type, g.Old), message(g.Type, g.New)
 	switch g.Type {
 	case xdstype.Loads:
@@ -106,13 +122,13 @@ func (s *sentences) endpoints(g *group, old, now *endpointv3.ClusterLoadAssignme
 	name := clusterName(g.Name)
 	switch {
 	case before > 0 && after == 0 && now != nil:
-		s.add(true, g.proxies, "%s loses its last endpoint: requests to it will be answered 503", name)
+		s.add(true, g.crowds, "%s loses its last endpoint: requests to it will be answered 503", name)
 	case before == 0 && after == 0 && old == nil:
-		s.add(true, g.proxies, "%s has no endpoint: requests to it will be answered 503", name)
+		s.add(true, g.crowds, "%s has no endpoint: requests to it will be answered 503", name)
 	case before == 0 && after > 0 && old != nil:
-		s.add(false, g.proxies, "%s gets its first endpoints (%d)", name, after)
+		s.add(false, g.crowds, "%s gets its first endpoints (%d)", name, after)
 	case before != after && now != nil && old != nil:
-		s.add(false, g.proxies, "the endpoints of %s become %d, from %d", name, after, before)
+		s.add(false, g.crowds, "the endpoints of %s become %d, from %d", name, after, before)
 	}
 }
 
@@ -159,13 +175,13 @@ func (s *sentences) cluster(g *group, old, now *clusterv3.Cluster) {
 	name := clusterName(g.Name)
 	switch {
 	case now == nil:
-		s.add(false, g.proxies, "%s goes", name)
+		s.add(false, g.crowds, "%s goes", name)
 	case old == nil:
-		s.add(false, g.proxies, "%s comes", name)
+		s.add(false, g.crowds, "%s comes", name)
 	}
 	if now.GetLoadAssignment() != nil && usable(now.GetLoadAssignment()) == 0 &&
 		(old == nil || usable(old.GetLoadAssignment()) > 0) {
-		s.add(true, g.proxies, "%s has no endpoint: requests to it will be answered 503", name)
+		s.add(true, g.crowds, "%s has no endpoint: requests to it will be answered 503", name)
 	}
 }
 
@@ -190,12 +206,7 @@ func clusterName(name string) string {
 
 // listener says that a gateway loses or gains a port, and what policies do.
 func (s *sentences) listener(g *group, old, now *listenerv3.Listener) {
-	gateways := map[mesh.ProxyID]struct{}{}
-	for id := range g.proxies {
-		if id.IsRouter() {
-			gateways[id] = struct{}{}
-		}
-	}
+	gateways := slices.DeleteFunc(slices.Clone(g.crowds), func(c int) bool { return !s.crowds[c][0].IsRouter() })
 	if len(gateways) > 0 && (old == nil) != (now == nil) {
 		at := address(cmp.Or(old, now))
 		if now == nil {
@@ -206,7 +217,7 @@ func (s *sentences) listener(g *group, old, now *listenerv3.Listener) {
 	}
 	if old != nil && now != nil {
 		for _, port := range refusesPlaintext(old, now) {
-			s.add(true, g.proxies, "plaintext is no longer accepted on %s", port)
+			s.add(true, g.crowds, "plaintext is no longer accepted on %s", port)
 		}
 	}
 	before, after := authorizationOf(old), authorizationOf(now)
@@ -244,17 +255,4 @@ func plaintext(l *listenerv3.Listener) map[string]bool {
 		out[port] = out[port] || c.GetTransportSocket() == nil && m.GetTransportProtocol() != "tls"
 	}
 	return out
-}
-
-// refused adds the resources that their own validation refuses.
-func (s *sentences) refused(g *compile.Graph) {
-	for typ, tables := range g.Out.Resources {
-		for _, t := range tables {
-			for c := range table.Changes(t) {
-				if c.Has && c.New.Err != nil && (!c.Had || c.Old.Err == nil || c.Old.Err.Error() != c.New.Err.Error()) {
-					s.add(true, nil, "%s %s would not be sent, proxies keep what they have: %v", xdstype.Type(typ), c.Key.Name, c.New.Err)
-				}
-			}
-		}
-	}
 }

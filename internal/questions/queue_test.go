@@ -43,7 +43,7 @@ func newQueue() (*Queue, *counts) {
 	return New(Options{Meter: c, Between: func(_ context.Context, f func()) error { f(); return nil }}), c
 }
 
-// hold asks a question whose answer lasts until the returned function is called.
+// hold asks a question; its answer lasts until the returned function is called.
 func hold(t *testing.T, q *Queue) (end func()) {
 	began, wait := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +74,8 @@ func TestDifferencesByProxy(t *testing.T) {
 			w.Settle()
 			before := sees(w)
 			tried := map[mesh.ProxyID]map[string][2]uint64{}
+			var views *Views
+			together := 0
 			b := source.Batch{Set: source.Rows{Objects: w.Decode(c.set)}, Gone: source.Keys{Objects: c.gone}}
 			w.Try(b, func(_ table.Turn, tx *table.Tx) {
 				for id, differences := range Differences(w.Graph, tx) {
@@ -81,6 +84,39 @@ func TestDifferencesByProxy(t *testing.T) {
 							tried[id] = map[string][2]uint64{}
 						}
 						tried[id][d.Type.String()+" "+d.Name] = [2]uint64{version(d.Old), version(d.New)}
+					}
+				}
+				views = Compare(w.Graph, tx, nil)
+				for ids, differences := range views.Differences() {
+					list := slices.Collect(differences)
+					for _, id := range ids {
+						for _, d := range list {
+							together++
+							if got := tried[id][d.Type.String()+" "+d.Name]; got != [2]uint64{version(d.Old), version(d.New)} {
+								t.Errorf("%s, %s %s: together %d, alone %d", id, d.Type, d.Name, version(d.New), got)
+							}
+						}
+					}
+				}
+			})
+			for _, all := range tried {
+				together -= len(all)
+			}
+			if together != 0 {
+				t.Errorf("together there are %d more differences", together)
+			}
+			seen := map[mesh.ProxyID]map[string]uint64{}
+			w.Store.Read(func(tx *table.Tx) {
+				for id, all := range tried {
+					seen[id] = map[string]uint64{}
+					for typ := range xdstype.Types {
+						for name := range all {
+							if rest, is := strings.CutPrefix(name, typ.String()+" "); is {
+								if e := views.After(tx, id, typ, rest); e != nil {
+									seen[id][name] = e.Version
+								}
+							}
+						}
 					}
 				}
 			})
@@ -99,6 +135,13 @@ func TestDifferencesByProxy(t *testing.T) {
 							want[id] = map[string][2]uint64{}
 						}
 						want[id][name] = [2]uint64{was, is}
+					}
+				}
+			}
+			for id, all := range seen {
+				for name, version := range all {
+					if after[id][name] != version {
+						t.Errorf("%s, %s: once the trial was over it had version %d, want %d", id, name, version, after[id][name])
 					}
 				}
 			}

@@ -11,13 +11,17 @@ package trial
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/door"
+	"fairway/internal/jwks"
 	"fairway/internal/mesh"
 	"fairway/internal/quota"
 	"fairway/internal/source"
@@ -33,6 +37,9 @@ const (
 	// seconds, and no other turn is made meanwhile.
 	MostRows = 50_000
 )
+
+// ErrTooLarge reports that changes are more than a trial may change, or would make more rows than it may make.
+var ErrTooLarge = errors.New("too large for one trial")
 
 // Limits bound one trial. A field that is 0 has the value of its constant.
 type Limits struct{ Objects, Bytes, Rows int }
@@ -77,13 +84,53 @@ func New(o Options) *Trials {
 
 // Decoded are changes that have been decoded and validated. A document with an error changes nothing: the last good version of its object
 // stays in force, and the trial shows the problems of the document.
-type Decoded struct{ trial shards.Trial }
+type Decoded struct {
+	trial   shards.Trial
+	answers map[jwks.Source]jwks.Answer
+}
+
+// Keys lists the objects that the changes set or remove, and those that documents with problems are about.
+func (d *Decoded) Keys() (out []config.Key) {
+	for _, o := range d.trial.Set {
+		out = append(out, o.Key)
+	}
+	out = append(out, d.trial.Gone...)
+	for _, p := range d.Problems() {
+		out = append(out, config.KeyOf(p.Object))
+	}
+	return out
+}
+
+// Objects are the objects that the changes set.
+func (d *Decoded) Objects() []*config.Object { return d.trial.Set }
+
+// Problems lists the problems of the documents alone.
+func (d *Decoded) Problems() (out []mesh.Problem) {
+	for _, file := range slices.Sorted(maps.Keys(d.trial.Problems)) {
+		out = append(out, d.trial.Problems[file]...)
+	}
+	return out
+}
+
+// Answer makes the next trials of the changes go on as if an issuer of keys had answered so.
+func (d *Decoded) Answer(from jwks.Source, a jwks.Answer) {
+	if d.answers == nil {
+		d.answers = map[jwks.Source]jwks.Answer{}
+	}
+	d.answers[from] = a
+}
+
+// Answered reports whether Answer was called for an issuer.
+func (d *Decoded) Answered(from jwks.Source) bool {
+	_, is := d.answers[from]
+	return is
+}
 
 // Decode decodes and validates changes. It fails if they are more than a trial may change, if two of them are the same object, or when ctx
 // ends. Any goroutine may call it.
 func (t *Trials) Decode(ctx context.Context, c Changes) (*Decoded, error) {
 	if n := len(c.Documents) + len(c.Objects) + len(c.Gone); n > t.o.Limits.Objects {
-		return nil, fmt.Errorf("a trial may change %d objects, and not %d: try them in parts", t.o.Limits.Objects, n)
+		return nil, fmt.Errorf("%w: a trial may change %d objects, and not %d: try them in parts", ErrTooLarge, t.o.Limits.Objects, n)
 	}
 	bytes := 0
 	for _, doc := range c.Documents {
@@ -93,9 +140,10 @@ func (t *Trials) Decode(ctx context.Context, c Changes) (*Decoded, error) {
 		bytes += len(o.Text) + proto.Size(o.Spec)
 	}
 	if bytes > t.o.Limits.Bytes {
-		return nil, fmt.Errorf("a trial may change %d MiB of objects, and not %d bytes: try them in parts", t.o.Limits.Bytes>>20, bytes)
+		return nil, fmt.Errorf("%w: a trial may change %s of objects, and not %d bytes: try them in parts",
+			ErrTooLarge, size(t.o.Limits.Bytes), bytes)
 	}
-	out := &Decoded{shards.Trial{Source: c.Source, Gone: c.Gone, Problems: map[string][]mesh.Problem{}, Created: c.Created}}
+	out := &Decoded{trial: shards.Trial{Source: c.Source, Gone: c.Gone, Problems: map[string][]mesh.Problem{}, Created: c.Created}}
 	seen := map[config.Key]*config.Object{}
 	add := func(o *config.Object) error {
 		if first := seen[o.Key]; first != nil {
@@ -127,6 +175,14 @@ func (t *Trials) Decode(ctx context.Context, c Changes) (*Decoded, error) {
 	return out, nil
 }
 
+// size is a number of bytes as users know it.
+func size(bytes int) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
+
 // Try makes a turn with the changes on top of all that has come in, calls look, and takes the turn back. look sees the tables as they would
 // be (tx) and all differences: of rows (table.Changes of each table), of resources by layer (Changes of compile.Outputs.Resources), of
 // proxies (Differences) and of problems (compile.Graph.ProblemChanges). It must copy what it keeps.
@@ -141,9 +197,10 @@ func (t *Trials) Try(d *Decoded, look func(table.Turn, *table.Tx)) error {
 	}
 	b = t.o.Budgets.Try(b)
 	if rows := t.rows(b); rows > t.o.Limits.Rows {
-		return fmt.Errorf("a trial may make %d rows, and these objects would make about %d: try them in parts", t.o.Limits.Rows, rows)
+		return fmt.Errorf("%w: a trial may make %d rows, and these objects would make about %d: try them in parts",
+			ErrTooLarge, t.o.Limits.Rows, rows)
 	}
-	t.o.Graph.Try(t.o.Door.Try(b), look)
+	t.o.Graph.TryAnswered(t.o.Door.Try(b), d.answers, look)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/config"
 	"fairway/internal/door"
+	"fairway/internal/jwks"
 	"fairway/internal/mesh"
 	"fairway/internal/quota"
 	"fairway/internal/source"
@@ -272,6 +273,9 @@ func TestTrialsLeaveNoTrace(t *testing.T) {
 				d, err := one.trials.Decode(t.Context(), tried(decoder, drawTrial(rt)...))
 				if err != nil {
 					rt.Fatal(err)
+				}
+				if rapid.Bool().Draw(rt, "an issuer answers") {
+					d.Answer(jwks.Source{URI: "http://a.example/keys"}, jwks.Answer{Failing: "no"})
 				}
 				if err := one.trials.Try(d, func(table.Turn, *table.Tx) {}); err != nil {
 					rt.Fatal(err)

@@ -25,7 +25,7 @@ type ProxyLag struct {
 type Lags struct {
 	Behind []ProxyLag // by age: those that lack changes, or do not use yet what they have
 	Asked  int        // streams that were looked at
-	Silent int        // those that lack nothing, and whose agents do not report what warms
+	Silent int        // those that lack nothing, without reports of what warms
 }
 
 // Lags returns the streams of clients that lack something of the changes up to a turn. ask selects the streams' proxies; nil: all. It looks
@@ -83,7 +83,7 @@ func (s *stream) lags(turn uint64) ProxyLag {
 	return lag
 }
 
-// Concerned returns those of the streams whose clients want something that a turn may have changed. See Machine.Concerns.
+// Concerned returns those of the streams with clients that want something which a turn may have changed. See Machine.Concerns.
 func (s *Server) Concerned(turn uint64, changed func(typ string) bool, streams []uint64) (out []uint64) {
 	for _, id := range streams {
 		s.mu.Lock()

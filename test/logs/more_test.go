@@ -31,7 +31,7 @@ func health() []special {
 	}
 }
 
-// credentials are specials with requests whose credentials are not taken.
+// credentials are specials with requests with credentials that are not taken.
 func credentials() []special {
 	passwords := filter("basic_auth", "BasicAuth", `users: {inline_string: "user:{SHA}tESsBmE/yNY3lb6a0L6vVQEZNqw="}`)
 	keys := filter("api_key_auth", "ApiKeyAuth", `credentials: [{key: one, client: one}], key_sources: [{header: x-key}]`)

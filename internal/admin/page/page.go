@@ -305,6 +305,28 @@ type Resource struct {
 	Body    json.RawMessage `json:"body"`
 }
 
+// PlanRequest is a change that /debug/planz is asked about.
+type PlanRequest struct {
+	Namespace string         `json:"namespace,omitempty"` // of objects that name none; empty: the caller's, or default
+	Source    string         `json:"source,omitempty"`    // where they come from; empty: where they are, or the first source
+	Documents []PlanDocument `json:"documents,omitempty"`
+	Gone      []PlanKey      `json:"gone,omitempty"` // objects to remove
+}
+
+// PlanDocument is a part of a file.
+type PlanDocument struct {
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"` // where it begins in the file, from 1
+	Text string `json:"text"`
+}
+
+// PlanKey names an object.
+type PlanKey struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
 // Version is the version of a control plane.
 type Version struct {
 	Version string `json:"version"`

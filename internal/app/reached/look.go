@@ -19,7 +19,7 @@ import (
 const (
 	mostTurns   = 256 // turns that are judged; later ones wait for the next look
 	mostHolders = 64  // streams that are asked whether a turn concerns them; if more lack something, all of them count
-	mostRefused = 8   // turns whose refusals are asked for, while some proxy refuses something
+	mostRefused = 8   // turns that are asked for refusals, while some proxy refuses something
 	mostName    = 80  // bytes of a proxy's name
 	mostWhat    = 120 // bytes of what a proxy lacks
 )
@@ -56,7 +56,7 @@ func (t *Tracker) look(streams Streams, turns Turns) {
 	}
 }
 
-// turnsToJudge returns turns of pending objects that streams see, in order. Those come first whose outcome is not known yet.
+// turnsToJudge returns turns of pending objects that streams see, in order. Those without a known outcome come first.
 func (t *Tracker) turnsToJudge(turns Turns, now time.Time) []uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -61,7 +61,7 @@ const (
 type Count struct {
 	Proxies int `json:"proxies,omitempty"` // connected
 	Without int `json:"without,omitempty"` // those that lack the version, refuse it, or do not use it yet
-	Silent  int `json:"silent,omitempty"`  // those that have it, and whose agents do not report what warms
+	Silent  int `json:"silent,omitempty"`  // those that have it, without reports of what warms
 	Warming int `json:"warming,omitempty"` // those of Without that only do not use it yet
 	// First is the node id of one of Without, Since when, and What the matter is.
 	First string    `json:"first,omitempty"`

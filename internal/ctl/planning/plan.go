@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,6 +42,9 @@ func planned(s Session) *cobra.Command {
 			"would be sent if the objects in the files were applied, and shows the differences: dangers, which requests go " +
 			"elsewhere, which policies allow or deny more, which problems come and go, and the resources. Nothing is changed, and the " +
 			"control plane computes nothing.\n\n" +
+			"Callers of one namespace get no snapshot. For them the control plane makes the plan, of at most 20 objects of their " +
+			"namespace, and shows what concerns its proxies and objects. Kubernetes' own objects, such as Services and Deployments, " +
+			"are not planned: the plan names them.\n\n" +
 			"Without a control plane: --on plans on top of a snapshot in a file, or of a folder of rules, and --use-kube on top of the " +
 			"kubeconfig's cluster; the proxies are then those that its workloads and rules would have.\n\n" +
 			"  pilotctl plan -f reviews.yaml\n" +
@@ -85,67 +89,122 @@ func planned(s Session) *cobra.Command {
 }
 
 // run makes the plan.
-func (p *flags) run(ctx context.Context, s Session, stdin io.Reader) (*plan.Plan, error) {
+func (p *flags) run(ctx context.Context, s Session, stdin io.Reader) (out *plan.Plan, err error) {
 	decoder, err := config.NewDecoder(config.Options{DefaultNamespace: p.namespace})
 	if err != nil {
 		return nil, err
 	}
-	var changes trial.Changes
-	if p.against == "" {
-		if changes, err = p.changes(decoder, stdin); err != nil {
-			return nil, err
-		}
+	if p.against != "" {
+		return p.compare(ctx, s, decoder)
+	}
+	changes, others, err := p.changes(decoder, stdin)
+	if err != nil {
+		return nil, err
 	}
 	base, err := p.base(ctx, s, decoder)
+	switch {
+	case withheld(err):
+		out, err = askThere(ctx, s, p.namespace, changes)
+	case err == nil:
+		var planner *plan.Planner
+		if planner, err = plan.New(base, decoder); err == nil {
+			out, err = planner.Plan(ctx, changes)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.NotPlanned = others
+	return out, nil
+}
+
+// compare compares with another control plane, or another input.
+func (p *flags) compare(ctx context.Context, s Session, d *config.Decoder) (*plan.Plan, error) {
+	base, err := p.base(ctx, s, d)
 	if err != nil {
 		return nil, err
 	}
 	if address, is := strings.CutPrefix(p.against, overXDS); is {
 		return askOver(ctx, s, base, address)
 	}
-	if p.against != "" {
-		other, err := p.read(ctx, s, decoder, "--against", p.against)
-		if err != nil {
-			return nil, err
-		}
-		return plan.Compare(base, other)
-	}
-	planner, err := plan.New(base, decoder)
+	other, err := p.read(ctx, s, d, "--against", p.against)
 	if err != nil {
 		return nil, err
 	}
-	return planner.Plan(ctx, changes)
+	return plan.Compare(base, other)
 }
 
-// changes reads the files.
-func (p *flags) changes(d *config.Decoder, stdin io.Reader) (out trial.Changes, err error) {
+// changes reads the files. It also counts the objects of kinds that are not planned.
+func (p *flags) changes(d *config.Decoder, stdin io.Reader) (out trial.Changes, others []plan.KindCount, err error) {
 	docs, err := analyze.Documents(p.files, p.recursive, stdin)
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
 	out.Source = p.source
-	objects := 0
+	left := map[string]int{}
 	for _, doc := range docs {
 		o, problems := d.Decode(doc)
 		for _, bad := range problems {
 			if bad.Severity == mesh.Error && p.remove {
-				return out, fmt.Errorf("it does not say what to remove: %s", bad)
+				return out, nil, fmt.Errorf("it does not say what to remove: %s", bad)
 			}
 		}
-		if o == nil && !slices.ContainsFunc(problems, func(p mesh.Problem) bool { return p.Code != code.ForeignKind }) {
-			continue // it is empty, or for another program
-		}
-		objects++
-		if p.remove && o != nil {
-			out.Gone = append(out.Gone, o.Key)
-		} else if !p.remove {
+		switch {
+		case o == nil && !slices.ContainsFunc(problems, func(p mesh.Problem) bool { return p.Code != code.ForeignKind }):
+			if kind := kindOf(doc); kind != "" {
+				left[kind]++
+			}
+		case !p.remove:
 			out.Documents = append(out.Documents, doc)
+		case o != nil:
+			out.Gone = append(out.Gone, o.Key)
 		}
 	}
-	if objects == 0 {
-		return out, errors.New("there are no objects in what -f names")
+	for _, kind := range slices.Sorted(maps.Keys(left)) {
+		others = append(others, plan.KindCount{Kind: kind, Count: left[kind]})
 	}
-	return out, nil
+	switch {
+	case len(out.Documents)+len(out.Gone) > 0:
+		return out, others, nil
+	case len(others) > 0:
+		return out, nil, fmt.Errorf("there is nothing to plan in what -f names; %s", notPlanned(others))
+	}
+	return out, nil, errors.New("there are no objects in what -f names")
+}
+
+// kindOf returns the kind that a document names; empty: none.
+func kindOf(doc config.Document) string {
+	tree, _ := doc.Tree()
+	object, _ := tree.(map[string]any)
+	kind, _ := object["kind"].(string)
+	return printable.Text(kind, printable.Short)
+}
+
+// many is the plural of a kind.
+func many(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "y"):
+		return strings.TrimSuffix(kind, "y") + "ies"
+	case strings.HasSuffix(kind, "s"):
+		return kind + "es"
+	}
+	return kind + "s"
+}
+
+// mostKinds is how many kinds are named.
+const mostKinds = 20
+
+// notPlanned says which objects a plan leaves out.
+func notPlanned(others []plan.KindCount) string {
+	var parts []string
+	for i, k := range others {
+		if i == mostKinds {
+			parts = append(parts, fmt.Sprintf("%d other kinds", len(others)-i))
+			break
+		}
+		parts = append(parts, output.Number(k.Count, k.Kind, many(k.Kind)))
+	}
+	return "not planned: " + strings.Join(parts, ", ") + ": a plan has the Services, pods and namespaces that are there now"
 }
 
 // show prints the plan.
@@ -154,6 +213,10 @@ func (p *flags) show(w io.Writer, format string, found *plan.Plan) error {
 		return output.WriteValue(w, format, found)
 	}
 	var b strings.Builder
+	if found.Namespace != "" {
+		fmt.Fprintf(&b, "planned in the control plane: what you may see of it, namespace %s\n",
+			printable.Text(found.Namespace, printable.Short))
+	}
 	switch {
 	case found.Empty():
 		fmt.Fprintf(&b, "nothing would change for the %s\n", output.Number(found.Connected, "connected proxy", "connected proxies"))
@@ -172,6 +235,9 @@ func (p *flags) show(w io.Writer, format string, found *plan.Plan) error {
 			strings.Join(found.Asks, "\n  "))
 	}
 	p.writeResources(&b, found.Resources)
+	if len(found.NotPlanned) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", notPlanned(found.NotPlanned))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

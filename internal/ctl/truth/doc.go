@@ -28,9 +28,19 @@ type Plane interface {
 	Called() string // its pod, or its address
 	// Fetch reads a page of JSON.
 	Fetch(ctx context.Context, path string, query url.Values, into any) error
-	// Get reads a page as it is.
+	// Get reads a page as it is. If the control plane answers with an error, Get returns an AnswerError.
 	Get(ctx context.Context, path string, query url.Values) ([]byte, error)
+	// Post sends JSON to a page, and reads its answer as JSON.
+	Post(ctx context.Context, path string, body, into any) error
 }
+
+// AnswerError is an answer of a control plane that is an error.
+type AnswerError struct {
+	Status int // of HTTP
+	Text   string
+}
+
+func (e *AnswerError) Error() string { return e.Text }
 
 // Commands returns the verbs.
 func Commands(s Session) []*cobra.Command {

@@ -23,9 +23,11 @@ func (s *fakeSession) Planes(context.Context) ([]Plane, error) { return []Plane{
 func (s *fakeSession) Generation(context.Context, config.Key) (int64, error) {
 	return s.generation, s.err
 }
-func (s *fakeSession) Format() string { return "table" }
-func (s *fakeSession) Close()         {}
-func (s *fakeSession) Called() string { return "istiod-1" }
+func (s *fakeSession) Format() string                               { return "table" }
+func (s *fakeSession) Close()                                       {}
+func (s *fakeSession) Called() string                               { return "istiod-1" }
+func (s *fakeSession) Post(context.Context, string, any, any) error { panic("not asked") }
+
 func (s *fakeSession) Get(context.Context, string, url.Values) ([]byte, error) {
 	return nil, errors.New("not asked")
 }
