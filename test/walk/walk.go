@@ -17,6 +17,7 @@ import (
 
 // Block is a fenced block of a page.
 type Block struct {
+	Page     string
 	Line     int    // of its first line
 	Text     string // with a line break at its end
 	Terminal bool   // it goes on running
@@ -27,7 +28,7 @@ type Block struct {
 const ownTerminal = "# a terminal of its own\n"
 
 // Blocks returns the blocks of shell of a page. A block of text right after one says what it prints.
-func Blocks(page string) (out []Block) {
+func Blocks(name, page string) (out []Block) {
 	var kind string
 	var text strings.Builder
 	began := 0
@@ -45,7 +46,7 @@ func Blocks(page string) (out []Block) {
 		case is:
 			switch {
 			case kind == "sh":
-				out = append(out, Block{Line: began, Text: text.String(), Terminal: strings.HasPrefix(text.String(), ownTerminal)})
+				out = append(out, Block{Page: name, Line: began, Text: text.String(), Terminal: strings.HasPrefix(text.String(), ownTerminal)})
 			case kind == "text" && len(out) > 0:
 				out[len(out)-1].Prints = text.String()
 			}
@@ -71,7 +72,7 @@ func (w Walker) Walk(t *testing.T, blocks []Block) {
 	t.Helper()
 	shell := w.open(t)
 	for _, b := range blocks {
-		at := fmt.Sprintf("the block of line %d", b.Line)
+		at := fmt.Sprintf("the block of %s:%d", b.Page, b.Line)
 		if b.Terminal {
 			shell.background(t, at, b.Text)
 			continue
@@ -102,6 +103,7 @@ type shell struct {
 // terminal is a block that goes on running.
 type terminal struct {
 	at    string
+	ours  bool // one of this project's programs, which end well after Ctrl-C
 	cmd   *exec.Cmd
 	log   log
 	ended chan error // receives how it ended
@@ -178,7 +180,7 @@ func (s *shell) background(t *testing.T, at, text string) {
 	t.Helper()
 	dir, _ := s.do(t, "pwd")
 	env, _ := s.do(t, "env -0")
-	term := &terminal{at: at, cmd: exec.Command("bash", "-c", "exec "+strings.TrimSpace(strings.TrimPrefix(text, ownTerminal)))}
+	term := &terminal{at: at, ours: strings.Contains(text, "\npilot-"), cmd: exec.Command("bash", "-c", "exec "+strings.TrimSpace(strings.TrimPrefix(text, ownTerminal)))}
 	term.cmd.Env = strings.Split(strings.TrimSuffix(env, "\x00"), "\x00")
 	term.cmd.Dir = strings.TrimSuffix(dir, "\n")
 	term.cmd.Stdout, term.cmd.Stderr = &term.log, &term.log
@@ -186,6 +188,7 @@ func (s *shell) background(t *testing.T, at, text string) {
 	if err := term.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = term.cmd.Process.Kill() }) // if the walk did not end it
 	term.ended = make(chan error, 1)
 	go func() { term.ended <- term.cmd.Wait() }()
 	s.terms = append(s.terms, term)
@@ -215,7 +218,7 @@ func (s *shell) logs() string {
 	return out.String()
 }
 
-// interrupt ends the terminals, the last first. Each must end with code 0.
+// interrupt ends the terminals, the last first. Our programs must end with code 0.
 func (s *shell) interrupt(t *testing.T) {
 	t.Helper()
 	for i := len(s.terms) - 1; i >= 0; i-- {
@@ -226,7 +229,7 @@ func (s *shell) interrupt(t *testing.T) {
 		}
 		select {
 		case err := <-term.ended:
-			if err != nil {
+			if err != nil && term.ours {
 				t.Errorf("%s ended with %v after Ctrl-C\n%s", term.at, err, term.log.String())
 			}
 		case <-time.After(s.Patience):

@@ -193,8 +193,8 @@ func (w *waiting) inFiles(stdin io.Reader) (out []asked, err error) {
 		if bad := slices.IndexFunc(problems, func(p mesh.Problem) bool { return p.Severity == mesh.Error }); bad >= 0 {
 			return nil, fmt.Errorf("it cannot come into force: %s", problems[bad])
 		}
-		if o == nil {
-			continue // of another kind, which control planes do not read
+		if o == nil || o.Credential != nil {
+			continue // of another kind, which control planes do not read, or one that they show nothing of
 		}
 		out = append(out, version(o))
 	}
