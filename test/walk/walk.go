@@ -46,7 +46,8 @@ func Blocks(name, page string) (out []Block) {
 		case is:
 			switch {
 			case kind == "sh":
-				out = append(out, Block{Page: name, Line: began, Text: text.String(), Terminal: strings.HasPrefix(text.String(), ownTerminal)})
+				terminal := strings.HasPrefix(text.String(), ownTerminal)
+				out = append(out, Block{Page: name, Line: began, Text: text.String(), Terminal: terminal})
 			case kind == "text" && len(out) > 0:
 				out[len(out)-1].Prints = text.String()
 			}
@@ -180,7 +181,8 @@ func (s *shell) background(t *testing.T, at, text string) {
 	t.Helper()
 	dir, _ := s.do(t, "pwd")
 	env, _ := s.do(t, "env -0")
-	term := &terminal{at: at, ours: strings.Contains(text, "\npilot-"), cmd: exec.Command("bash", "-c", "exec "+strings.TrimSpace(strings.TrimPrefix(text, ownTerminal)))}
+	command := strings.TrimSpace(strings.TrimPrefix(text, ownTerminal))
+	term := &terminal{at: at, ours: strings.HasPrefix(command, "pilot-"), cmd: exec.Command("bash", "-c", "exec "+command)}
 	term.cmd.Env = strings.Split(strings.TrimSuffix(env, "\x00"), "\x00")
 	term.cmd.Dir = strings.TrimSuffix(dir, "\n")
 	term.cmd.Stdout, term.cmd.Stderr = &term.log, &term.log
