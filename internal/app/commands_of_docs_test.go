@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	agent "fairway/internal/agent/command"
 	"fairway/internal/app"
 	"fairway/internal/app/authority"
 	"fairway/internal/ctl"
 	"fairway/internal/dev"
+	"fairway/internal/golden"
 )
 
 // TestCommandsOfDocs parses each command in the blocks of README and docs with the program's own commands and flags. Most need a
@@ -82,6 +84,63 @@ func commandLines(text string) (out []string) {
 	}
 }
 
+// discoveryCommand is pilot-discovery's command line, but for replay, which package main has.
+func discoveryCommand() *cobra.Command {
+	discovery := &cobra.Command{
+		Use: "discovery", Short: "Serve xDS to the Envoys of the mesh", Args: cobra.NoArgs, Run: func(*cobra.Command, []string) {},
+	}
+	app.NewDiscoveryFlags().Bind(discovery.Flags())
+	root := &cobra.Command{Use: "pilot-discovery"}
+	root.AddCommand(discovery)
+	root.AddCommand(authority.Commands()...)
+	root.AddCommand(dev.Command())
+	return root
+}
+
+// TestFlagsReference: docs/reference/flags.md has each verb and flag of the three programs. -update writes it.
+func TestFlagsReference(t *testing.T) {
+	var out strings.Builder
+	out.WriteString("# Verbs and flags\n\nA test makes this page from the programs (`go test ./internal/app -update`). " +
+		"Flags of Istio's that have no effect here are in [../variables.md](../variables.md).\n")
+	programs := []*cobra.Command{discoveryCommand(), agent.New(&bytes.Buffer{}, &bytes.Buffer{}), ctl.Command("test")}
+	for _, root := range programs {
+		fmt.Fprintf(&out, "\n## %s\n", root.Name())
+		describeFlags(&out, root)
+	}
+	golden.File(t, "../../docs/reference/flags.md", out.String())
+}
+
+func describeFlags(out *strings.Builder, c *cobra.Command) {
+	if c.Runnable() || c.PersistentFlags().HasFlags() {
+		fmt.Fprintf(out, "\n### %s\n%s\n", c.UseLine(), c.Short)
+		var rows []string
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			name := "`--" + f.Name + "`"
+			if f.Shorthand != "" {
+				name = "`-" + f.Shorthand + "`, " + name
+			}
+			if def := f.DefValue; !f.Hidden && f.Name != "help" {
+				if def == "[]" || def == "false" || def == "0" || def == "0s" {
+					def = ""
+				}
+				if def != "" {
+					def = "`" + def + "`"
+				}
+				usage := strings.ReplaceAll(strings.Join(strings.Fields(f.Usage), " "), "|", "\\|")
+				rows = append(rows, fmt.Sprintf("| %s | %s | %s |", name, usage, def))
+			}
+		})
+		if len(rows) > 0 {
+			fmt.Fprintf(out, "\n| flag | it is | default |\n|---|---|---|\n%s\n", strings.Join(rows, "\n"))
+		}
+	}
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() && below.Name() != "completion" && below.Name() != "help" {
+			describeFlags(out, below)
+		}
+	}
+}
+
 // variable is an environment variable before a command.
 var variable = regexp.MustCompile(`^[A-Z_]+=`)
 
@@ -102,12 +161,7 @@ func parseCommand(line, makefile string) (known bool, err error) {
 		}
 		return true, nil
 	case "pilot-discovery":
-		discovery := &cobra.Command{Use: "discovery", Args: cobra.NoArgs, Run: func(*cobra.Command, []string) {}}
-		app.NewDiscoveryFlags().Bind(discovery.Flags())
-		root = &cobra.Command{Use: "pilot-discovery"}
-		root.AddCommand(discovery)
-		root.AddCommand(authority.Commands()...)
-		root.AddCommand(dev.Command())
+		root = discoveryCommand()
 	case "pilot-agent":
 		root = agent.New(&bytes.Buffer{}, &bytes.Buffer{})
 	case "pilotctl":

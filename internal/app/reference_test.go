@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fairway/internal/golden"
+)
+
+// descPattern is how client_golang prints what a metric is; it has no other way to tell.
+var descPattern = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", unit: "[^"]*", constLabels: \{[^}]*\}, variableLabels: \{([^}]*)\}\}$`)
+
+// TestMetricsReference: docs/reference/metrics.md has each metric of the control plane, with its help and labels. -update writes it.
+func TestMetricsReference(t *testing.T) {
+	opts := DefaultOptions()
+	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr = "", "127.0.0.1:0", ""
+	opts.SecureAddr, opts.HTTPSAddr = "127.0.0.1:0", "127.0.0.1:0"
+	opts.Shutdown = 0
+	d, err := NewDiscovery(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	defer func() { _ = d.Run(ended) }()
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		d.setup.metrics.Registry.Describe(descriptions)
+	}()
+	var rows []string
+	for of := range descriptions {
+		parts := descPattern.FindStringSubmatch(of.String())
+		if parts == nil {
+			t.Errorf("cannot read %s", of)
+			continue
+		}
+		if name := parts[1]; !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			labels := strings.ReplaceAll(parts[3], ",", ", ")
+			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", name, labels, strings.ReplaceAll(parts[2], "|", `\|`)))
+		}
+	}
+	slices.Sort(rows)
+	golden.File(t, "../../docs/reference/metrics.md", "# Metrics of the control plane\n\n"+
+		"`/metrics` at `--monitoringAddr` and `--httpAddr`, in Prometheus' format, and those of Go and of the process. A test makes this\n"+
+		"page from the program (`go test ./internal/app -update`). Agents have Envoy's, the application's and their own at\n"+
+		"`/stats/prometheus` ([../agent.md](../agent.md)).\n\n"+
+		"| metric | labels | it is |\n|---|---|---|\n"+strings.Join(slices.Compact(rows), "\n")+"\n")
+}
