@@ -56,7 +56,6 @@ func (s *streams) Refusing() map[string]int {
 func (s *streams) LastTurn() uint64                     { return 9 }
 func (s *streams) Published(uint64) bool                { return true }
 func (s *streams) Changed(uint64, string) bool          { return true }
-func (s *streams) Warms(uint64) bool                    { return s.warms }
 func (s *streams) PublishedAt(uint64) (time.Time, bool) { return time.Unix(0, 0), true }
 
 func (s *streams) Concerned(turn uint64, _ func(string) bool, list []uint64) []uint64 {
@@ -66,6 +65,18 @@ func (s *streams) Concerned(turn uint64, _ func(string) bool, list []uint64) []u
 		return nil
 	}
 	return list
+}
+
+func (s *streams) Warms(uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.warms
+}
+
+func (s *streams) set(change func(*streams)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
 }
 
 func (s *streams) lack(lags ...protocol.Lag) {
@@ -158,7 +169,7 @@ func TestConcern(t *testing.T) {
 		w := start(t)
 		w.InForce(key("first"), 1, 3)
 		time.Sleep(20 * time.Second)
-		w.spares = []uint64{6}
+		w.set(func(s *streams) { s.spares = []uint64{6} })
 		w.lack(protocol.Lag{Type: xdstype.ClusterURL, State: protocol.NotAcked, Since: 5, Name: "a"})
 		w.InForce(key("web"), 1, 5)
 		w.InForce(key("other"), 1, 6)
@@ -172,7 +183,7 @@ func TestConcern(t *testing.T) {
 			}
 		}
 		check()
-		w.spares = []uint64{5, 6} // it was asked once, soon after the turn
+		w.set(func(s *streams) { s.spares = []uint64{5, 6} }) // it was asked once, soon after the turn
 		w.lack(protocol.Lag{Type: xdstype.ClusterURL, State: protocol.NotSent, Since: 5, Name: "b"})
 		w.after(t, time.Minute, "web", Late)
 		check()
@@ -183,7 +194,7 @@ func TestConcern(t *testing.T) {
 			w.InForce(key(fmt.Sprint("more-", i)), 1, uint64(100+i))
 		}
 		w.after(t, 30*time.Second, "more-500", Late)
-		w.spares = append(w.spares, 700)
+		w.set(func(s *streams) { s.spares = append(s.spares, 700) })
 		w.InForce(key("spared"), 1, 700)
 		w.after(t, 6*time.Second, "spared", Live)
 		w.lack()
@@ -198,7 +209,9 @@ func TestWarming(t *testing.T) {
 		w := start(t)
 		w.InForce(key("first"), 1, 3)
 		time.Sleep(20 * time.Second)
-		w.warming, w.silent, w.warms, w.spares = xds.Warming{Listeners: 2}, 1, true, []uint64{6}
+		w.set(func(s *streams) {
+			s.warming, s.silent, s.warms, s.spares = xds.Warming{Listeners: 2}, 1, true, []uint64{6}
+		})
 		w.InForce(key("web"), 1, 5)
 		w.InForce(key("other"), 1, 6)
 		w.after(t, time.Second, "web", Unknown)
@@ -213,7 +226,7 @@ func TestWarming(t *testing.T) {
 		if _, got := w.Outcome(key("web"), 1); got != want {
 			t.Errorf("web: %+v, want %+v", got, want)
 		}
-		w.warming = xds.Warming{}
+		w.set(func(s *streams) { s.warming = xds.Warming{} })
 		w.after(t, 6*time.Second, "web", Live)
 	})
 }
