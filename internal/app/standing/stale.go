@@ -27,6 +27,23 @@ func behind(s shards.Standing) bool {
 	return s.Phase == shards.Stale.String() || s.Phase == shards.Late.String()
 }
 
+// unreadAfter is how long a source may fail to be read at the start until that is a problem.
+const unreadAfter = 2 * time.Second
+
+// unread reports whether a source has not been read since the start, and says why.
+func unread(s shards.Standing, now time.Time) bool {
+	return s.Phase == shards.Waiting.String() && s.Detail != "" && now.Sub(s.Since) >= unreadAfter
+}
+
+// unreadProblem returns the problem of such a source.
+func unreadProblem(s shards.Standing) mesh.Problem {
+	return mesh.Problem{
+		Object: mesh.ObjectRef{Kind: "source", Name: s.Source}, Code: code.SourceStale, Severity: mesh.Warning,
+		Message: fmt.Sprintf("it has not been read since the start at %s: %s", s.Since.UTC().Format(time.RFC3339), s.Detail),
+		Fix:     "see that it can be reached, and that what names it is right; it is tried again by itself",
+	}
+}
+
 // age returns for how long a source has been as it is. A clock that was set back makes nothing younger than now.
 func age(s shards.Standing, now time.Time) time.Duration {
 	return max(0, now.Sub(s.Since)).Truncate(time.Second)
@@ -52,8 +69,11 @@ func staleProblem(s shards.Standing, now time.Time, serious time.Duration) mesh.
 func (s *Standing) staleProblems() (out []mesh.Problem) {
 	now := time.Now()
 	for _, one := range s.Sources.Standings() {
-		if behind(one) {
+		switch {
+		case behind(one):
 			out = append(out, staleProblem(one, now, s.StaleError))
+		case unread(one, now):
+			out = append(out, unreadProblem(one))
 		}
 	}
 	return out

@@ -41,3 +41,29 @@ func TestStaleProblem(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadProblem: a source that cannot be read at the start is a problem within seconds, with the reason, and one that only takes its
+// time is none.
+func TestUnreadProblem(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		phase  shards.Phase
+		detail string
+		after  time.Duration
+		want   bool
+	}{
+		{shards.Waiting, "tokenFile: no such file", 2 * time.Second, true},
+		{shards.Waiting, "tokenFile: no such file", time.Second, false},
+		{shards.Waiting, "", time.Hour, false},
+		{shards.Synced, "tokenFile: no such file", time.Hour, false},
+	} {
+		s := shards.Standing{Source: "Consul/dc1", Phase: c.phase.String(), Since: began, Detail: c.detail}
+		if got := unread(s, began.Add(c.after)); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+	p := unreadProblem(shards.Standing{Source: "Consul/dc1", Since: began, Detail: "tokenFile: no such file"})
+	if p.Object.Name != "Consul/dc1" || !strings.Contains(p.Message, "since the start at 2026-01-02T03:04:05Z: tokenFile: no such file") {
+		t.Errorf("%+v", p)
+	}
+}
