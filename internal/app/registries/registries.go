@@ -233,6 +233,7 @@ func parse(content []byte) ([]*yaml.Node, error) {
 // decode reads one entry. If the entry is wrong, it reads as much as it can.
 func decode(node *yaml.Node) (*Entry, error) {
 	e := &Entry{}
+	quote(node)
 	text, err := yaml.Marshal(node)
 	if err != nil {
 		return e, err
@@ -247,4 +248,14 @@ func decode(node *yaml.Node) (*Entry, error) {
 		err = errors.New(text)
 	}
 	return e, err
+}
+
+// quote quotes text: the decoder knows YAML 1.1, where n and yes are booleans, which would become the texts "false" and "true".
+func quote(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	for _, below := range node.Content {
+		quote(below)
+	}
 }
