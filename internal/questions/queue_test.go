@@ -83,6 +83,7 @@ func TestOrder(t *testing.T) {
 		}
 		end()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if want := []string{"first", "a1", "b1", "c1", "a2", "b2", "a3"}; !slices.Equal(c.answered, want) {
 			t.Errorf("answered %q, want %q", c.answered, want)
 		}
