@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -31,21 +32,15 @@ type Decoder struct {
 // NewDecoder returns a decoder for every kind of Istio's API, and for Secret. It fails only in a build that lacks the
 // schemas (schemas.ErrMissing).
 func NewDecoder(o Options) (*Decoder, error) {
-	d := &Decoder{namespace: o.DefaultNamespace, now: o.Now, kinds: kindsByName()}
-	if d.now == nil {
-		d.now = time.Now
-	}
-	if d.namespace == "" {
-		d.namespace = "default"
+	d := &Decoder{namespace: cmp.Or(o.DefaultNamespace, "default"), now: time.Now, kinds: kindsByName()}
+	if o.Now != nil {
+		d.now = o.Now
 	}
 	var names []string
 	for _, k := range Kinds() {
 		names = append(names, string(k))
 	}
-	if err := schemas.Check(names); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return d, schemas.Check(names)
 }
 
 // Decode reads one document. The object is nil if one of the problems is an Error, if the document is empty (then there are no problems),

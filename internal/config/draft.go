@@ -17,6 +17,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
+	"fairway/internal/spelling"
 )
 
 // draft is one document on its way to an object. It belongs to one call of Decode.
@@ -112,7 +113,8 @@ func (w *draft) foreign(k *kind, group, name string) {
 	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
 		w.Fail("apiVersion", code.UnknownVersion, name+" is not in API group "+strconv.Quote(group), "write "+k.group+"/v1")
 	case k == nil && strings.HasSuffix(group, ".istio.io"):
-		w.Fail("kind", code.UnknownKind, "API group "+group+" has no kind "+strconv.Quote(name), "")
+		w.Fail("kind", code.UnknownKind, "API group "+group+" has no kind "+strconv.Quote(name),
+			spelling.DidYouMean(name, slices.Values(Kinds()), 3))
 	default:
 		w.Add("kind", code.ForeignKind, mesh.Warning,
 			name+" of API group "+strconv.Quote(group)+" is not a kind of ours and is ignored", "")

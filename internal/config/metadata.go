@@ -54,7 +54,9 @@ func (w *draft) readMetadata() bool {
 func (w *draft) checkName(meta map[string]any) {
 	switch name := meta["name"].(type) {
 	case string:
-		if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
+		if strings.Contains(name, "{{") {
+			w.Fail("metadata.name", code.BadName, strconv.Quote(name)+" is part of a template", "fill it in first, as helm template does")
+		} else if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
 			w.Fail("metadata.name", code.BadName, strconv.Quote(name)+" is not a name: "+msgs[0], "")
 		}
 	case nil:

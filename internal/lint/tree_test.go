@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {"xdstype"},
 	"xds":      {"limit", "xdstype"},
-	"config":   {"mesh", "printable"},
+	"config":   {"mesh", "printable", "spelling"},
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "reading", "servers", "weigh", "xdstype"},

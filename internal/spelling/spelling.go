@@ -2,7 +2,10 @@
 // nothing of ours.
 package spelling
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // Longest is the most bytes of an unknown name for which a search for similar names is worthwhile: real names are shorter.
 const Longest = 64
@@ -30,4 +33,22 @@ func Distance(a, b string, most int) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// DidYouMean suggests the known name that an unknown one is nearest to, if at most so many bytes differ and less than half of the name;
+// empty: there is none. Of several the first in the alphabet is taken.
+func DidYouMean[T ~string](name string, known iter.Seq[T], most int) string {
+	if len(name) > Longest {
+		return ""
+	}
+	best, dist := "", most+1
+	for n := range known {
+		if d := Distance(name, string(n), most+1); d <= len(n)/2 && (d < dist || d == dist && d <= most && string(n) < best) {
+			best, dist = string(n), d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
 }

@@ -1,6 +1,10 @@
 package spelling
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestDistance(t *testing.T) {
 	for _, c := range []struct {
@@ -14,6 +18,18 @@ func TestDistance(t *testing.T) {
 	} {
 		if got := Distance(c.a, c.b, c.most); got != c.want || Distance(c.b, c.a, c.most) != c.want {
 			t.Errorf("%q and %q are %d apart, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	known := []string{"timeout", "retries", "tls", "route", "routes"}
+	for name, want := range map[string]string{
+		"timeuot": "did you mean timeout?", "retry": "", "retris": "did you mean retries?", "xyz": "", "tl": "did you mean tls?",
+		"rout": "did you mean route?", "routez": "did you mean route?", strings.Repeat("a", 65): "",
+	} {
+		if got := DidYouMean(name, slices.Values(known), 2); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

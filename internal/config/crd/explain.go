@@ -1,8 +1,12 @@
 package crd
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -47,7 +51,8 @@ func explain(e *field.Error, at string, tree map[string]any) (word, message, fix
 			"supported values:", "write one of", 1)
 	case field.ErrorTypeTypeInvalid:
 		want, _, _ := strings.Cut(strings.TrimPrefix(detail, "must be of type "), ":")
-		return code.WrongType, report.Show(document.Value(tree, at)) + " is not of type " + want, ""
+		value := document.Value(tree, at)
+		return code.WrongType, report.Show(value) + " is not of type " + want, rightType(at, value, want)
 	case field.ErrorTypeDuplicate:
 		return code.Duplicate, report.Show(e.BadValue) + " is written twice", "keep one of the two"
 	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:
@@ -60,6 +65,39 @@ func explain(e *field.Error, at string, tree map[string]any) (word, message, fix
 		return code.Invalid, detail, ""
 	}
 	return code.Invalid, report.Show(e.BadValue) + ": " + detail, ""
+}
+
+// durations matches the last part of a field that has a duration.
+var durations = regexp.MustCompile(`(?i)(timeout|duration|delay|interval|ttl|maxAge|(ejection|idle|refresh)Time|keepalive\.time)$`)
+
+// rightType says how a value would be written in the type that a field has; empty: nothing can be said.
+func rightType(at string, value any, want string) string {
+	text := fmt.Sprint(value)
+	switch v := value.(type) {
+	case string:
+		if _, err := strconv.ParseFloat(v, 64); want == "integer" && err == nil || want == "number" && err == nil {
+			return "write " + v + " without quotes"
+		}
+		if want == "boolean" && (v == "true" || v == "false") {
+			return "write " + v + " without quotes"
+		}
+	case bool, int64, float64, int, json.Number:
+		if _, is := v.(bool); want == "string" && !is && durations.MatchString(at) {
+			return "write " + text + "s, with its unit"
+		}
+		if want == "string" {
+			return "write it in quotes: " + strconv.Quote(text)
+		}
+	}
+	switch {
+	case value == nil:
+		return ""
+	case want == "array":
+		return "write a list: each item on a line of its own, behind a -"
+	case want == "object":
+		return "write fields with values below it"
+	}
+	return "write a value of type " + want
 }
 
 // oneOfPlace returns the field that has several exclusive fields set. The library names it only in its text.

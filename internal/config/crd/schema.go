@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,9 +96,6 @@ func (s *Schema) unknownFields(tree map[string]any, r *report.Report) map[string
 
 // suggest names the field of the schema that an unknown one is nearest to.
 func (s *Schema) suggest(f, name string) string {
-	if len(name) > spelling.Longest {
-		return ""
-	}
 	if w := s.root.Properties["spec"]; strings.Count(f, ".") == 0 {
 		for n := range w.Properties {
 			if n == name {
@@ -105,20 +103,11 @@ func (s *Schema) suggest(f, name string) string {
 			}
 		}
 	}
-	best, dist := "", 3
 	at := s.quick.find(strings.TrimSuffix(strings.TrimSuffix(f, name), "."))
 	if at == nil {
 		return ""
 	}
-	for n := range at.props {
-		if d := spelling.Distance(name, n, 3); d < dist || d == dist && n < best {
-			best, dist = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "did you mean " + best + "?"
+	return spelling.DidYouMean(name, maps.Keys(at.props), 2)
 }
 
 // openAPI has the library judge types, enums, patterns, ranges and required fields.

@@ -350,18 +350,11 @@ func integer(v any) (int64, bool) {
 
 // nearest suggests the field that a misspelt name probably meant.
 func nearest(name string, fields protoreflect.FieldDescriptors) string {
-	if len(name) > spelling.Longest {
-		return ""
-	}
-	best, dist := "", 3
-	for i := range fields.Len() {
-		n := fields.Get(i).JSONName()
-		if d := spelling.Distance(name, n, 3); d < dist && d < len(n)/2+1 {
-			best, dist = n, d
+	return spelling.DidYouMean(name, func(yield func(string) bool) {
+		for i := range fields.Len() {
+			if !yield(fields.Get(i).JSONName()) {
+				return
+			}
 		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "did you mean " + best + "?"
+	}, 2)
 }

@@ -184,6 +184,9 @@ func checkAuthOperation(c *rule.Check, at *report.Path, o *securityv1beta1.Opera
 		notEmpty(c, at, l.name, l.list)
 		count += len(l.list)
 	}
+	for _, l := range []words{{"methods", o.Methods}, {"notMethods", o.NotMethods}} {
+		checkCapitals(c, at, l)
+	}
 	for _, l := range [][2]words{
 		{{"ports", o.Ports}, {"notPorts", o.NotPorts}}, {{"paths", o.Paths}, {"notPaths", o.NotPaths}},
 		{{"hosts", o.Hosts}, {"notHosts", o.NotHosts}}, {{"methods", o.Methods}, {"notMethods", o.NotMethods}},
@@ -211,6 +214,15 @@ func checkPorts(c *rule.Check, at *report.Path, l words) {
 	}
 }
 
+// checkCapitals warns of methods that no request has: methods are compared as they are written (RFC 9110, 9.1).
+func checkCapitals(c *rule.Check, at *report.Path, l words) {
+	for i, method := range l.list {
+		if capitals := strings.ToUpper(method); capitals != method {
+			c.Warn(at.Of(l.name, i), code.Unused, strconv.Quote(method)+" is the method of no request", "write "+capitals)
+		}
+	}
+}
+
 // segment matches the text between two slashes of a path template: text without stars and braces, {*}, or {**} as the last
 // (security/v1beta1/authorization_policy.proto, Operation.paths).
 var segment = regexp.MustCompile(`^([^*{}]*|\{\*\*?\})$`)
@@ -219,6 +231,9 @@ var segment = regexp.MustCompile(`^([^*{}]*|\{\*\*?\})$`)
 func checkPaths(c *rule.Check, at *report.Path, l words) {
 	notEmpty(c, at, l.name, l.list)
 	for i, path := range l.list {
+		if path != "" && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "*") && !strings.HasPrefix(path, "{") {
+			c.Warn(at.Of(l.name, i), code.Unused, strconv.Quote(path)+" is the path of no request: paths begin with /", "write /"+path)
+		}
 		if !strings.Contains(path, "{*}") && !strings.Contains(path, "{**}") {
 			continue
 		}
