@@ -14,8 +14,8 @@ import (
 	"fairway/internal/admin/page"
 )
 
-// TestTooManyQuestions: a caller with too many questions is told when to ask again, and a question that waits for too long is too. Other
-// pages, and other callers, are answered meanwhile or next.
+// TestTooManyQuestions: a caller with too many questions learns when to ask again, as does one with a question that waits for too long.
+// Other pages are answered meanwhile, and other callers next.
 func TestTooManyQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := admin.NewMetrics("v1")

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/config/security"
 	"fairway/internal/config/traffic"
 	"fairway/internal/mesh/code"
+	"fairway/internal/spelling"
 )
 
 // The kinds that a Decoder reads.
@@ -147,14 +148,7 @@ func KindCalled(word string, kinds []Kind) (Kind, bool) {
 	word = strings.ToLower(word)
 	for _, k := range kinds {
 		one := strings.ToLower(string(k))
-		many := one + "s"
-		switch {
-		case strings.HasSuffix(one, "ry"), strings.HasSuffix(one, "cy"):
-			many = strings.TrimSuffix(one, "y") + "ies"
-		case strings.HasSuffix(one, "s"):
-			many = one + "es"
-		}
-		if word == one || word == many || shortKinds[word] == k {
+		if word == one || word == spelling.Plural(one) || shortKinds[word] == k {
 			return k, true
 		}
 	}

@@ -38,7 +38,6 @@ type joins struct {
 
 	mu       sync.Mutex
 	places   *places
-	services map[string]int    // how many workloads have joined of a name
 	members  map[string]joined // by workload
 	expected map[string]bool   // those of members that had joined the control plane before this one, and may come back
 	file     string            // keeps the members
@@ -47,7 +46,7 @@ type joins struct {
 func newJoins(p plane, to *memory.Source, d *config.Decoder) *joins {
 	return &joins{
 		plane: p, source: to, decoder: d,
-		places: newPlaces(), services: map[string]int{}, members: map[string]joined{}, expected: map[string]bool{},
+		places: newPlaces(), members: map[string]joined{}, expected: map[string]bool{},
 	}
 }
 
@@ -164,7 +163,6 @@ func (j *joins) add(m joined) error {
 	if err != nil {
 		return err
 	}
-	j.services[m.Name]++
 	j.members[m.Place.Workload] = m
 	j.source.Set(objects...)
 	j.keep()
@@ -183,13 +181,22 @@ func (j *joins) remove(m joined) {
 		{Kind: config.WorkloadGroup, Namespace: namespace, Name: m.Place.Workload},
 		{Kind: config.Sidecar, Namespace: namespace, Name: m.Place.Workload},
 	}
-	if j.services[m.Name]--; j.services[m.Name] == 0 {
-		delete(j.services, m.Name)
+	delete(j.members, m.Place.Workload)
+	delete(j.expected, m.Place.Workload)
+	if !j.serves(m.Name) {
 		gone = append(gone, config.Key{Kind: config.ServiceEntry, Namespace: namespace, Name: m.Name})
 	}
 	j.source.Delete(gone...)
 	j.places.leave(m.Place)
-	delete(j.members, m.Place.Workload)
-	delete(j.expected, m.Place.Workload)
 	j.keep()
+}
+
+// serves reports whether a member has a name. The lock is held.
+func (j *joins) serves(name string) bool {
+	for _, m := range j.members {
+		if m.Name == name {
+			return true
+		}
+	}
+	return false
 }

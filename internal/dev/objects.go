@@ -48,7 +48,7 @@ func (j joined) service() tree {
 	if p, _ := mesh.ParseProtocol(j.Protocol); !p.IsHTTP() {
 		number = j.Port
 	}
-	return object("networking.istio.io/v1", "ServiceEntry", j.Name, nil, tree{
+	return object("ServiceEntry", j.Name, tree{
 		"hosts": []string{j.Host}, "location": "MESH_INTERNAL", "resolution": "STATIC",
 		"ports":            []tree{{"number": number, "name": j.portName(), "protocol": j.Protocol}},
 		"workloadSelector": tree{"labels": tree{"app": j.Name}},
@@ -60,7 +60,7 @@ func (j joined) own() []tree {
 	template := tree{"serviceAccount": j.Name}
 	group := tree{"metadata": tree{"labels": j.labels()}, "template": template}
 	if j.Gateway {
-		return []tree{object("networking.istio.io/v1", "WorkloadGroup", j.Place.Workload, nil, group)}
+		return []tree{object("WorkloadGroup", j.Place.Workload, group)}
 	}
 	template["ports"] = tree{j.portName(): j.Inbound}
 	group["probe"] = tree{"tcpSocket": tree{"host": "127.0.0.1", "port": j.Port}, "periodSeconds": 1}
@@ -69,8 +69,8 @@ func (j joined) own() []tree {
 		egress = append(egress, listener(fmt.Sprintf("upstream-%d", i), u.Protocol, u.Port, "127.0.0.1", "*/"+full(u.Host)))
 	}
 	return []tree{
-		object("networking.istio.io/v1", "WorkloadGroup", j.Place.Workload, nil, group),
-		object("networking.istio.io/v1", "Sidecar", j.Place.Workload, nil, tree{
+		object("WorkloadGroup", j.Place.Workload, group),
+		object("Sidecar", j.Place.Workload, tree{
 			"workloadSelector": tree{"labels": tree{workloadLabel: j.Place.Workload}},
 			"ingress": []tree{{
 				"port": tree{"number": j.Inbound, "name": j.portName(), "protocol": j.Protocol},
@@ -97,10 +97,9 @@ func full(host string) string {
 	return host + "." + namespace + ".svc.cluster.local"
 }
 
-func object(version, kind, name string, labels map[string]string, spec tree) tree {
+func object(kind, name string, spec tree) tree {
 	return tree{
-		"apiVersion": version, "kind": kind,
-		"metadata": tree{"name": name, "namespace": namespace, "labels": labels}, "spec": spec,
+		"apiVersion": "networking.istio.io/v1", "kind": kind, "metadata": tree{"name": name, "namespace": namespace}, "spec": spec,
 	}
 }
 

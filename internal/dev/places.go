@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"fairway/internal/dev/folder"
 )
@@ -21,11 +22,11 @@ var firstAddress = netip.AddrFrom4([4]byte{127, 77, 0, 1})
 
 // places are the places that are taken, by address and by the name of the workload.
 type places struct {
-	addresses map[string]string // the workload at an address
-	numbers   map[string]bool   // workloads
+	addresses map[string]bool
+	numbers   map[string]bool // workloads
 }
 
-func newPlaces() *places { return &places{addresses: map[string]string{}, numbers: map[string]bool{}} }
+func newPlaces() *places { return &places{addresses: map[string]bool{}, numbers: map[string]bool{}} }
 
 // take finds a place for a workload: the one that it had, if that is free.
 func (p *places) take(w folder.Workload) (folder.Place, error) {
@@ -45,7 +46,7 @@ func (p *places) take(w folder.Workload) (folder.Place, error) {
 	}
 	address := firstAddress
 	for range mostWorkloads {
-		if at.Workload != "" && p.addresses[address.String()] == "" {
+		if at.Workload != "" && !p.addresses[address.String()] {
 			at.Address = address.String()
 			break
 		}
@@ -68,11 +69,11 @@ func (p *places) take(w folder.Workload) (folder.Place, error) {
 
 func (p *places) free(address, workload string) bool {
 	a, err := netip.ParseAddr(address)
-	return err == nil && a.IsLoopback() && p.addresses[address] == "" && !p.numbers[workload]
+	return err == nil && a.IsLoopback() && !p.addresses[address] && !p.numbers[workload]
 }
 
 func (p *places) hold(at folder.Place) {
-	p.addresses[at.Address], p.numbers[at.Workload] = at.Workload, true
+	p.addresses[at.Address], p.numbers[at.Workload] = true, true
 }
 
 func (p *places) leave(at folder.Place) {
@@ -82,10 +83,7 @@ func (p *places) leave(at folder.Place) {
 
 // isNumbered reports whether a workload's name is that of its service with a number.
 func isNumbered(workload, name string) bool {
-	rest, has := workload, len(workload) > len(name)+1 && workload[:len(name)+1] == name+"-"
-	if !has {
-		return false
-	}
-	n, err := strconv.Atoi(rest[len(name)+1:])
-	return err == nil && n >= 1 && n <= mostWorkloads
+	number, has := strings.CutPrefix(workload, name+"-")
+	n, err := strconv.Atoi(number)
+	return has && err == nil && n >= 1 && n <= mostWorkloads
 }

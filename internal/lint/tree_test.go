@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 		"spelling", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs",
 	},
 	"inject":  {"config", "printable"},
-	"webhook": {"config", "inject", "limit", "mesh", "printable"},
+	"webhook": {"config", "inject", "limit", "mesh", "printable", "spelling"},
 	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":    {},
 	// A control plane for one user, and where its workloads find it.

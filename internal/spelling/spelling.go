@@ -35,8 +35,8 @@ func Distance(a, b string, most int) int {
 	return row[len(b)]
 }
 
-// DidYouMean suggests the known name that an unknown one is nearest to, if at most so many bytes differ and less than half of the name;
-// empty: there is none. Of several the first in the alphabet is taken.
+// DidYouMean suggests the known name that is nearest to an unknown one. At most so many bytes, and half of the name, may differ. If several
+// names are equally near, it takes the first in the alphabet. It returns an empty text if no name is near.
 func DidYouMean[T ~string](name string, known iter.Seq[T], most int) string {
 	if len(name) > Longest {
 		return ""
@@ -51,4 +51,15 @@ func DidYouMean[T ~string](name string, known iter.Seq[T], most int) string {
 		return ""
 	}
 	return "did you mean " + best + "?"
+}
+
+// Plural returns the plural of a kind's name, as API servers form it: Gateways, Policies, Classes.
+func Plural(kind string) string {
+	if stem, is := strings.CutSuffix(kind, "y"); is && !strings.HasSuffix(stem, "a") {
+		return stem + "ies"
+	}
+	if strings.HasSuffix(kind, "s") {
+		return kind + "es"
+	}
+	return kind + "s"
 }

@@ -33,3 +33,14 @@ func TestDidYouMean(t *testing.T) {
 		}
 	}
 }
+
+func TestPlural(t *testing.T) {
+	for one, want := range map[string]string{
+		"Service": "Services", "Gateway": "Gateways", "NetworkPolicy": "NetworkPolicies", "IngressClass": "IngressClasses",
+		"serviceentry": "serviceentries",
+	} {
+		if got := Plural(one); got != want {
+			t.Errorf("%s: %s, want %s", one, got, want)
+		}
+	}
+}

@@ -26,21 +26,35 @@ type Difference struct {
 func Differences(g *compile.Graph, tx *table.Tx) iter.Seq2[mesh.ProxyID, iter.Seq[Difference]] {
 	return func(yield func(mesh.ProxyID, iter.Seq[Difference]) bool) {
 		c := compare(tx, g.Out)
-		moved := map[mesh.ProxyID]mesh.Attachment{}
-		for m := range table.Changes(g.Out.Attachments) {
-			if moved[m.Key] = m.Old; m.Has {
-				continue
-			}
-			if !yield(m.Key, c.differences(m.Old, mesh.Attachment{})) {
+		for id, a := range attached(g, table.All(tx, g.Out.Attachments)) {
+			if !yield(id, c.differences(a.before, a.now)) {
 				return
 			}
 		}
-		for id, now := range table.All(tx, g.Out.Attachments) {
+	}
+}
+
+// attachments are a proxy's before the last turn and after it.
+type attachments struct {
+	before, now mesh.Attachment
+	gone        bool // it is not connected any more
+}
+
+// attached yields proxies that see nothing any more, and then all, which are those that see something after the turn.
+func attached(g *compile.Graph, all iter.Seq2[mesh.ProxyID, mesh.Attachment]) iter.Seq2[mesh.ProxyID, attachments] {
+	return func(yield func(mesh.ProxyID, attachments) bool) {
+		moved := map[mesh.ProxyID]mesh.Attachment{}
+		for m := range table.Changes(g.Out.Attachments) {
+			if moved[m.Key] = m.Old; !m.Has && !yield(m.Key, attachments{before: m.Old, gone: true}) {
+				return
+			}
+		}
+		for id, now := range all {
 			before, other := moved[id]
 			if !other {
 				before = now
 			}
-			if !yield(id, c.differences(before, now)) {
+			if !yield(id, attachments{before: before, now: now}) {
 				return
 			}
 		}

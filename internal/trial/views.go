@@ -34,34 +34,18 @@ type alike struct {
 func Compare(g *compile.Graph, tx *table.Tx, of func(mesh.ProxyID) bool) *Views {
 	v := &Views{c: compare(tx, g.Out), whole: of == nil, now: map[mesh.ProxyID]mesh.Attachment{}}
 	groups := map[string]*alike{}
-	if of == nil {
-		of = func(mesh.ProxyID) bool { return true }
-	}
-	add := func(id mesh.ProxyID, before, now mesh.Attachment) {
-		if !of(id) {
-			return
+	for id, a := range attached(g, table.Each(tx, g.Out.Attachments)) {
+		if of != nil && !of(id) {
+			continue
 		}
-		k := name(id.IsRouter(), before, now)
+		if !a.gone {
+			v.now[id] = a.now
+		}
+		k := name(id.IsRouter(), a.before, a.now)
 		if groups[k] == nil {
-			groups[k] = &alike{before: before, now: now}
+			groups[k] = &alike{before: a.before, now: a.now}
 		}
 		groups[k].proxies = append(groups[k].proxies, id)
-	}
-	moved := map[mesh.ProxyID]mesh.Attachment{}
-	for m := range table.Changes(g.Out.Attachments) {
-		if moved[m.Key] = m.Old; !m.Has {
-			add(m.Key, m.Old, mesh.Attachment{})
-		}
-	}
-	for id, now := range table.Each(tx, g.Out.Attachments) {
-		before, other := moved[id]
-		if !other {
-			before = now
-		}
-		if of(id) {
-			v.now[id] = now
-		}
-		add(id, before, now)
 	}
 	for _, a := range groups {
 		slices.Sort(a.proxies)

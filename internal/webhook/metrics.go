@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"fairway/internal/config"
+	"fairway/internal/spelling"
 )
 
 // metrics have Istio's names.
@@ -70,7 +71,7 @@ func labels(q *admissionv1.AdmissionRequest) (group, version, resource string) {
 	const other = "other"
 	group, version, resource = other, other, other
 	for _, kind := range config.Kinds() {
-		if plural(string(kind)) == q.Resource.Resource {
+		if spelling.Plural(strings.ToLower(string(kind))) == q.Resource.Resource {
 			resource = q.Resource.Resource
 		}
 	}
@@ -83,13 +84,4 @@ func labels(q *admissionv1.AdmissionRequest) (group, version, resource string) {
 		version = q.Resource.Version
 	}
 	return group, version, resource
-}
-
-// plural returns the resource name of a kind: virtualservices for VirtualService.
-func plural(kind string) string {
-	s := strings.ToLower(kind)
-	if stem, ok := strings.CutSuffix(s, "y"); ok && !strings.HasSuffix(stem, "a") { // gateways, but policies
-		return stem + "ies"
-	}
-	return s + "s"
 }

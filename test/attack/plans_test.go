@@ -195,8 +195,8 @@ func TestPlansOfForeignObjects(t *testing.T) {
 	}
 }
 
-// TestPilotctlPlansThere: pilotctl has the control plane make the plan if its user may not have the snapshot, says so, and names the limit
-// if the change is too large for that.
+// TestPilotctlPlansThere: if a user may not have the snapshot, pilotctl asks the control plane for the plan, and says so. If the change is
+// too large for that, it names the limit.
 func TestPilotctlPlansThere(t *testing.T) {
 	p, shop, system := plans(t, true)
 	dir := t.TempDir()

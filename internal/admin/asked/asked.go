@@ -30,7 +30,7 @@ func (a *Answer) Write(text []byte) (int, error) { return a.body.Write(text) }
 // Unwrap is for http.ResponseController.
 func (a *Answer) Unwrap() http.ResponseWriter { return a.To }
 
-// Send writes the page. An error means that the client has left.
+// Send writes the page. If the client has left, there is nothing to do.
 func (a *Answer) Send() {
 	if a.code != 0 {
 		a.To.WriteHeader(a.code)
@@ -40,7 +40,7 @@ func (a *Answer) Send() {
 
 // Meter counts questions.
 type Meter struct {
-	waits, takes, holds *prometheus.HistogramVec
+	waits, takes, holds *prometheus.HistogramVec // holds has no labels: it is absent until there was a piece
 	refused             *prometheus.CounterVec
 }
 
@@ -48,10 +48,16 @@ type Meter struct {
 func NewMeter(r prometheus.Registerer) Meter {
 	seconds := []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 20}
 	a := Meter{
-		waits: histograms("fairway_question_wait_seconds", "Seconds that a question waited for others, by question.", seconds, "question"),
-		takes: histograms("fairway_question_seconds", "Seconds that the answer to a question took, by question.", seconds, "question"),
-		holds: histograms("fairway_question_piece_seconds",
-			"Seconds that no turn began because a piece of an answer was made between two turns.", seconds),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "fairway_question_wait_seconds", Help: "Seconds that a question waited for others, by question.", Buckets: seconds,
+		}, []string{"question"}),
+		takes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "fairway_question_seconds", Help: "Seconds that the answer to a question took, by question.", Buckets: seconds,
+		}, []string{"question"}),
+		holds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "fairway_question_piece_seconds",
+			Help: "Seconds that no turn began because a piece of an answer was made between two turns.", Buckets: seconds,
+		}, nil),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairway_question_refusals_total",
 			Help: "Questions that were not answered because of others, by reason: full, caller, late, slow.",
@@ -75,7 +81,3 @@ func (a Meter) Held(d time.Duration) { a.holds.WithLabelValues().Observe(d.Secon
 
 // Refused implements questions.Meter.
 func (a Meter) Refused(reason string) { a.refused.WithLabelValues(reason).Inc() }
-
-func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-}

@@ -54,7 +54,7 @@ type agent struct {
 	began  time.Time // of the last restart
 	result error     // how it went
 
-	unreached atomic.Pointer[string] // why the control plane cannot be reached, if Envoy connects to it itself; nil: not looked
+	unreached atomic.Value // string: why the control plane cannot be reached, if Envoy connects to it itself
 
 	warms     atomic.Int64 // listeners and clusters, as reported last
 	draining  atomic.Bool

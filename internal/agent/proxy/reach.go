@@ -16,38 +16,42 @@ func (a *agent) watchReach(ctx context.Context, up func()) error {
 	up()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	last := ""
-	for {
-		if s := a.envoys.State().Serving; s != nil && s.Live {
-			a.unreached.Store(nil)
-			break
+	for s := a.envoys.State().Serving; s == nil || !s.Live; s = a.envoys.State().Serving {
+		why := reach.Why(ctx, a.o.Bootstrap.Discovery.String())
+		if ctx.Err() != nil {
+			return nil
 		}
-		text := ""
-		if err := reach.Why(ctx, a.o.Bootstrap.Discovery.String()); err != nil && ctx.Err() == nil {
-			text = err.Error()
-		}
-		if text != last && text != "" {
+		if text := a.waitsFor(why); text != "" {
 			a.log.Warn("the proxy waits for the control plane", "reason", text)
 		}
-		last = text
-		a.unreached.Store(&text)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+	a.waitsFor(nil)
 	<-ctx.Done()
 	return nil
+}
+
+// waitsFor notes why the control plane is not reached; nil: it is. It returns the reason if that is another one than before.
+func (a *agent) waitsFor(why error) (fresh string) {
+	text := ""
+	if why != nil {
+		text = why.Error()
+	}
+	if last, _ := a.unreached.Swap(text).(string); last == text {
+		return ""
+	}
+	return text
 }
 
 // unreachable returns why there is no stream to the control plane; empty: there is one, or nothing is known.
 func (a *agent) unreachable() string {
 	if a.relay == nil {
-		if text := a.unreached.Load(); text != nil {
-			return *text
-		}
-		return ""
+		text, _ := a.unreached.Load().(string)
+		return text
 	}
 	return withoutStream(a.relay.Status())
 }

@@ -62,8 +62,7 @@ func (u *upstream) watch(ctx context.Context, conn *grpc.ClientConn) {
 		default:
 		}
 		if state == connectivity.TransientFailure {
-			if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+service+"/"+method,
-				grpc.ForceCodecV2(wire.Codec{})); err != nil {
+			if _, err := open(ctx, conn, false); err != nil {
 				select {
 				case u.why <- err:
 				default: // the last reason has not been read
@@ -76,6 +75,13 @@ func (u *upstream) watch(ctx context.Context, conn *grpc.ClientConn) {
 	}
 }
 
+// open opens a stream: as soon as the control plane can be reached, or, if it does not wait for that, at once or not at all.
+func open(ctx context.Context, conn *grpc.ClientConn, wait bool) (grpc.ClientStream, error) {
+	return conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+service+"/"+method,
+		grpc.WaitForReady(wait), grpc.ForceCodecV2(wire.Codec{}),
+		grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
+}
+
 // close ends the stream and waits until nothing of it runs.
 func (u *upstream) close() {
 	u.stop()
@@ -83,9 +89,7 @@ func (u *upstream) close() {
 }
 
 func (u *upstream) run(ctx context.Context, conn *grpc.ClientConn) error {
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+service+"/"+method,
-		grpc.WaitForReady(true), grpc.ForceCodecV2(wire.Codec{}),
-		grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
+	stream, err := open(ctx, conn, true)
 	if err != nil {
 		return err
 	}

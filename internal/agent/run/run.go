@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) (code int, er
 		return 2, err
 	}
 	r := &run{o: o, log: slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: o.Level})), toProxy: make(chan os.Signal, 4)}
-	r.place, r.token = m.Place, m.Token
+	r.place = m.Place
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	left := make(chan struct{})
@@ -72,7 +72,6 @@ type run struct {
 	o       Options
 	log     *slog.Logger
 	place   folder.Place
-	token   string
 	toProxy chan os.Signal
 }
 
@@ -101,15 +100,15 @@ func (r *run) stay(ctx context.Context, m *folder.Member) {
 			return
 		}
 		r.say("the control plane has ended; %s goes on with what it has, and joins the next one", r.place.Workload)
-		again := r.o
-		again.Workload.Was = &r.place
+		again := r.o.Workload
+		again.Was = &r.place
 		for joined := false; !joined; {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
 				return
 			}
-			next, err := r.o.Folder.Join(ctx, again.Workload)
+			next, err := r.o.Folder.Join(ctx, again)
 			switch {
 			case errors.Is(err, folder.ErrNone):
 			case err != nil:

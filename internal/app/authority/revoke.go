@@ -78,7 +78,7 @@ func restoreCommand(dir *string) *cobra.Command {
 
 func revokedCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoked", Args: cobra.NoArgs, Short: "What is revoked",
+		Use: "revoked", Args: cobra.NoArgs, Short: "List the certificates and identities that are revoked",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := ca.NewRevocations(*dir, time.Now).List()
 			if err != nil {

@@ -75,10 +75,9 @@ func rightType(at string, value any, want string) string {
 	text := fmt.Sprint(value)
 	switch v := value.(type) {
 	case string:
-		if _, err := strconv.ParseFloat(v, 64); want == "integer" && err == nil || want == "number" && err == nil {
-			return "write " + v + " without quotes"
-		}
-		if want == "boolean" && (v == "true" || v == "false") {
+		_, err := strconv.ParseFloat(v, 64)
+		isNumber, isBoolean := err == nil, v == "true" || v == "false"
+		if isNumber && (want == "integer" || want == "number") || isBoolean && want == "boolean" {
 			return "write " + v + " without quotes"
 		}
 	case bool, int64, float64, int, json.Number:

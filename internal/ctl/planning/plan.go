@@ -19,6 +19,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/plan"
 	"fairway/internal/printable"
+	"fairway/internal/spelling"
 	"fairway/internal/trial"
 )
 
@@ -180,17 +181,6 @@ func kindOf(doc config.Document) string {
 	return printable.Text(kind, printable.Short)
 }
 
-// many is the plural of a kind.
-func many(kind string) string {
-	switch {
-	case strings.HasSuffix(kind, "y"):
-		return strings.TrimSuffix(kind, "y") + "ies"
-	case strings.HasSuffix(kind, "s"):
-		return kind + "es"
-	}
-	return kind + "s"
-}
-
 // mostKinds is how many kinds are named.
 const mostKinds = 20
 
@@ -202,7 +192,7 @@ func notPlanned(others []plan.KindCount) string {
 			parts = append(parts, fmt.Sprintf("%d other kinds", len(others)-i))
 			break
 		}
-		parts = append(parts, output.Number(k.Count, k.Kind, many(k.Kind)))
+		parts = append(parts, output.Number(k.Count, k.Kind, spelling.Plural(k.Kind)))
 	}
 	return "not planned: " + strings.Join(parts, ", ") + ": a plan has the Services, pods and namespaces that are there now"
 }

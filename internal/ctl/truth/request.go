@@ -167,7 +167,7 @@ func first(ctx context.Context, planes []Plane, query url.Values) (out page.Requ
 func gathered(ctx context.Context, planes []Plane) (all []page.ProxySync, err error) {
 	for _, c := range planes {
 		var some []page.ProxySync
-		if err := c.Fetch(ctx, "/debug/syncz", url.Values{"brief": {"true"}}, &some); err != nil {
+		if err := c.Fetch(ctx, "/debug/syncz", logline.NamesOnly, &some); err != nil {
 			return nil, err
 		}
 		all = append(all, some...)

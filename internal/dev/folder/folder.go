@@ -90,8 +90,8 @@ type Plane struct {
 	Rules string `json:"rules"` // folder
 }
 
-// Open makes the folder of a control plane and listens on its socket. It fails if a control plane runs there already. The functions that
-// close the listener, and the file of the plane, are the caller's to call.
+// Open makes the folder of a control plane and listens on its socket. It fails if a control plane runs there already. The caller
+// closes the listener, and then calls the function, which lets the next control plane in.
 func (f Folder) Open() (net.Listener, func(), error) {
 	if err := f.make(); err != nil {
 		return nil, nil, fmt.Errorf("make the folder: %w", err)
@@ -130,10 +130,10 @@ func (f Folder) Write(name, text string) (path string, err error) {
 // Announce writes where the control plane is.
 func (f Folder) Announce(p Plane) error {
 	text, err := json.Marshal(p)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = f.Write(planeFile, string(text))
 	}
-	return safefile.Write(filepath.Join(string(f), planeFile), text, 0o600)
+	return err
 }
 
 // ErrNone says that no control plane runs with the folder.

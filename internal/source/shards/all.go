@@ -16,8 +16,8 @@ type Said struct {
 	Problems map[string][]mesh.Problem
 }
 
-// All returns the rows that each source has handed in, in order of precedence. What it has of one source was there at once. Sources wait
-// while some rows of one are listed, a piece at a time.
+// All returns the rows that each source has handed in, in order of precedence. The rows of one source are those of one moment. All lists
+// rows in pieces, and sources wait for one piece at a time.
 func (s *Set) All() []Said {
 	s.mu.Lock()
 	members := s.inOrder()

@@ -35,7 +35,7 @@ func Named[T comparable, TV any](in *Table, k T, place bool) *Cell {
 	return c
 }
 
-// Of returns the keys of a row. A row has no keys if the table's function panics.
+// Of returns the keys of a row. If the table's function panics, it returns none.
 func (f *Terms) Of(c *Cell, v Value, place bool, list []*Cell) (keys []*Cell, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -32,8 +32,7 @@ type Standing struct {
 	others                            []any // conditions, unchanged; nil: none
 }
 
-// Of reads an object. It puts the condition of type own into Own, and the condition of type also into Also; also may be empty. It does not
-// keep the object.
+// Of reads an object, and does not keep it. Own becomes the condition of type own, and Also the condition of type also, which may be empty.
 func Of(o *unstructured.Unstructured, own, also string) Standing {
 	s := Standing{
 		apiVersion: o.GetAPIVersion(), kind: o.GetKind(), namespace: o.GetNamespace(), name: o.GetName(),

@@ -166,9 +166,9 @@ func (m *Machine) since(s *sub, w want) uint64 {
 	return w.turn
 }
 
-// Concerns reports whether a turn may have changed what the client wants: a resource of a type that changed reports for its URL, or the
-// shelves that it sees. What the client asked for later does not count: it is sent the newest version of that. Soon after the turn the
-// answer is exact. Later it may be true because of another turn. It costs a look at the changes since the turn.
+// Concerns reports whether a turn may have changed what the client wants: the shelves that it sees, or a resource. changed reports whether
+// the turn changed a type, by its URL. Resources that the client asked for later do not count, because it is sent their newest version.
+// Soon after the turn the answer is exact. Later it may be true because of another turn. It costs a look at the changes since the turn.
 func (m *Machine) Concerns(v *library.View, turn uint64, changed func(typ string) bool) bool {
 	if m.at != nil && m.at != v.Attached() || m.restacked >= turn {
 		return true

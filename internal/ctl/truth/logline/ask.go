@@ -46,12 +46,12 @@ func read[T any](x *explainer, into **[]T, what, path string, query url.Values) 
 	x.failed(what+" are not known", x.fetch(x.ctx, path, query, *into))
 }
 
-// namesOnly asks for proxies without what they lack.
-var namesOnly = url.Values{"brief": {"true"}}
+// NamesOnly asks /debug/syncz for proxies without what they lack.
+var NamesOnly = url.Values{"brief": {"true"}}
 
 // findProxy finds the proxy that wrote the line: the one that the user names, or the one with an address of the line.
 func (x *explainer) findProxy() {
-	read(x, &x.proxies, "the proxies", "/debug/syncz", namesOnly)
+	read(x, &x.proxies, "the proxies", "/debug/syncz", NamesOnly)
 	remote, _ := splitPort(x.e.DownstreamRemote)
 	if p := x.at(remote); p != nil {
 		x.peer = p.Identity
