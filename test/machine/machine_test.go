@@ -166,27 +166,12 @@ func (w *world) write(t *testing.T, name string, more ...string) *machine {
 // start does what the unit says: its variables, its folder, its command.
 func (m *machine) start(t *testing.T) {
 	t.Helper()
-	unit := settings(t, filepath.Join(m.dir, "pilot-agent.service"))
-	var env []string
-	for name, value := range settings(t, unit["EnvironmentFile"]) {
-		env = append(env, name+"="+strings.Trim(value, "'"))
-	}
-	words := strings.Fields(unit["ExecStart"])
-	if words[0] != "/usr/local/bin/pilot-agent" {
-		t.Fatalf("ExecStart=%s", unit["ExecStart"])
-	}
+	c := rig.Unit(t, m.dir)
 	// The added flags and variable let several machines run on one, and shorten the test.
-	args := append(words[1:], "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1")
-	m.Process = rig.Launch(
-		t,
-		rig.Command{
-			Name: m.name,
-			Path: agent.Path(t),
-			Args: args,
-			Dir:  unit["WorkingDirectory"],
-			Env:  append(env, "MINIMUM_DRAIN_DURATION=2s"),
-		},
-	)
+	c.Name, c.Path = m.name, agent.Path(t)
+	c.Args = append(c.Args, "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1")
+	c.Env = append(c.Env, "MINIMUM_DRAIN_DURATION=2s")
+	m.Process = rig.Launch(t, c)
 	rig.Eventually(t, func() error {
 		m.Running(t)
 		code, body, err := rig.Call(http.MethodGet, "http://"+m.world.Addr(m.name, 15020)+"/healthz/ready", nil)
@@ -195,22 +180,6 @@ func (m *machine) start(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// settings are the lines name=value of a file.
-func settings(t *testing.T, path string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-			out[name] = value
-		}
-	}
-	return out
 }
 
 // awaitHealth waits until the control plane knows the health that a machine's agent reported, and all proxies have it.

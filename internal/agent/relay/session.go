@@ -176,12 +176,18 @@ func (s *session) send(r wire.Request) {
 	s.toUp = append(s.toUp, r.Encode())
 }
 
+// refusals are the codes by which a control plane refuses a proxy, and not one stream of it.
+var refusals = []codes.Code{
+	codes.Unauthenticated, codes.PermissionDenied, codes.InvalidArgument, codes.ResourceExhausted, codes.Unimplemented,
+}
+
 // upstreamEnded makes the session try again: soon if the stream had brought something, else after longer and longer waits.
 func (s *session) upstreamEnded(err error) {
 	s.up.close()
 	if s.open && s.relay.o.Now().Sub(s.since) > s.relay.o.RetryMax {
 		s.fails = 0 // there was nothing to say
 	}
+	served := s.open && s.fails == 0
 	s.up, s.open, s.toUp = nil, false, nil
 	wait := s.relay.backoff(s.fails)
 	s.fails++
@@ -193,8 +199,10 @@ func (s *session) upstreamEnded(err error) {
 		s.status.Connected, s.status.Since, s.status.Upstream, s.status.Error = false, s.relay.o.Now(), "", err.Error()
 	})
 	again := wait.Round(time.Millisecond)
-	switch status.Code(err) {
-	case codes.Unauthenticated, codes.PermissionDenied, codes.InvalidArgument, codes.ResourceExhausted, codes.Unimplemented:
+	switch code := status.Code(err); {
+	case served && code == codes.Unauthenticated: // a stream ends with its certificate or token; the next one shows the new one
+		s.relay.o.Log.Info("the control plane has ended the stream: connecting again", "error", err, "again_in", again)
+	case slices.Contains(refusals, code):
 		s.relay.o.Log.Warn("the control plane refuses this proxy, which keeps what it has", "error", err, "again_in", again)
 	default:
 		s.relay.o.Log.Info("the control plane is away: the proxy keeps what it has", "error", err, "again_in", again)

@@ -3,6 +3,6 @@
 //
 //	an ACK ─► Watcher.Answered ─► Envoy's statistics ─► Report, and again while something warms
 //
-// Envoy is asked after its answers to listeners and clusters, while it owes an answer, and while something warms. It must not know who
-// receives the reports.
+// Envoy is asked once at the start, after its answers to listeners and clusters, while it owes an answer, and while something warms. The
+// package must not know who receives the reports.
 package warming

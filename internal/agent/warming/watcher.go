@@ -73,12 +73,11 @@ func (w *Watcher) look() (answered, waiting bool) {
 func (w *Watcher) Run(ctx context.Context) {
 	last := warming.Report{Unknown: true}
 	w.o.Report(last) // from now on the control plane knows that reports come
-	ask := time.NewTimer(time.Hour)
-	ask.Stop()
+	ask := time.NewTimer(w.o.Gap) // an Envoy of the last agent may have nothing more to acknowledge
 	defer ask.Stop()
-	var asked time.Time        // when Envoy was asked last
-	step := w.o.Gap            // until it is asked again
-	fresh, due := false, false // it has answered since the last report; the timer runs
+	var asked time.Time       // when Envoy was asked last
+	step := w.o.Gap           // until it is asked again
+	fresh, due := false, true // it has answered since the last report; the timer runs
 	for {
 		select {
 		case <-ctx.Done():

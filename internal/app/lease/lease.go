@@ -138,7 +138,8 @@ func (l *Leases) wait(one *lease) {
 func (l *Leases) look(one *lease) {
 	until := one.caller.Until
 	if !l.now().Before(until) {
-		l.end(one, fmt.Errorf("the %s that the stream was opened with ended at %s", one.caller.By, until.UTC().Format(time.RFC3339)))
+		l.end(one, slog.LevelInfo,
+			fmt.Errorf("the %s that the stream was opened with ended at %s", one.caller.By, until.UTC().Format(time.RFC3339)))
 		return
 	}
 	l.mu.Lock()
@@ -148,11 +149,11 @@ func (l *Leases) look(one *lease) {
 	}
 }
 
-// end ends a stream, once.
-func (l *Leases) end(one *lease, why error) {
+// end ends a stream, once. An expiry is no cause for concern: the next stream begins with another certificate.
+func (l *Leases) end(one *lease, level slog.Level, why error) {
 	one.once.Do(func() {
-		l.log.Warn("proxy's stream ended", "scope", "audit", "node", one.node, "identity", one.caller.ID.String(),
-			"by", one.caller.By, "address", one.shown.Addr.String(), "reason", why)
+		l.log.Log(context.Background(), level, "proxy's stream ended", "scope", "audit", "node", one.node,
+			"identity", one.caller.ID.String(), "by", one.caller.By, "address", one.shown.Addr.String(), "reason", why)
 		one.cancel(status.Errorf(codes.Unauthenticated, "%s: connect again with what there is now", why))
 	})
 }
@@ -182,7 +183,7 @@ func (l *Leases) Check(ctx context.Context, callers authn.Barred) {
 			}
 		}
 		if err != nil {
-			l.end(one, err)
+			l.end(one, slog.LevelWarn, err)
 		}
 	}
 }
