@@ -16,7 +16,7 @@ RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # Live tests spend their time in Envoy, API servers and the kernel, where the race detector sees nothing, and histories in thousands of control
 # planes; everything else runs under it. What measures how long an attacked program takes has the machine to itself.
-LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/test/interpret% $(MODULE)/test/logs% $(MODULE)/test/walk% $(MODULE)/test/skew% $(MODULE)/examples/demo
+LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/test/interpret% $(MODULE)/test/logs% $(MODULE)/test/walk% $(MODULE)/test/operate% $(MODULE)/examples/demo
 TIMED   := $(MODULE)/test/attack
 # Tests that run real servers (Kubernetes, Consul, Eureka, ZooKeeper, etcd): whole packages, and some of others.
 SERVERS := $(MODULE)/test/platform% $(MODULE)/test/mixed

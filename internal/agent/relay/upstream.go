@@ -3,14 +3,16 @@ package relay
 import (
 	"context"
 	"errors"
-	"fairway/internal/agent/relay/wire"
 	"io"
 	"math"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/peer"
+
+	"fairway/internal/agent/relay/wire"
 )
 
 // method is incremental ADS.
@@ -50,11 +52,12 @@ func connect(ctx context.Context, conn *grpc.ClientConn, number uint64) *upstrea
 	return u
 }
 
+// lookAgain is how often the reason is looked at while the control plane cannot be reached: the channel's state is the same for all of them.
+const lookAgain = time.Second
+
 // watch finds out why the control plane cannot be reached: a stream that waits for it does not say so.
 func (u *upstream) watch(ctx context.Context, conn *grpc.ClientConn) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	for {
+	for ctx.Err() == nil {
 		state := conn.GetState()
 		select {
 		case <-u.opened:
@@ -62,15 +65,22 @@ func (u *upstream) watch(ctx context.Context, conn *grpc.ClientConn) {
 		default:
 		}
 		if state == connectivity.TransientFailure {
-			if _, err := open(ctx, conn, false); err != nil {
-				select {
-				case u.why <- err:
-				default: // the last reason has not been read
-				}
-			}
+			u.look(ctx, conn)
 		}
-		if !conn.WaitForStateChange(ctx, state) {
-			return
+		wait, stop := context.WithTimeout(ctx, lookAgain)
+		conn.WaitForStateChange(wait, state)
+		stop()
+	}
+}
+
+// look notes why no stream can be opened now.
+func (u *upstream) look(ctx context.Context, conn *grpc.ClientConn) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // it may be opened after all
+	if _, err := open(ctx, conn, false); err != nil {
+		select {
+		case u.why <- err:
+		default: // the last reason has not been read
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // The wait between attempts doubles from firstWait to longestWait; each is shortened at random by up to a third. Before the first
-// certificate it is at most startingWait; later it is never more than a part of the certificate's remaining life.
+// certificate, and after the end of one, it is at most startingWait; else it is never more than a part of the certificate's remaining life.
 const (
 	firstWait    = time.Second
 	longestWait  = 5 * time.Minute
@@ -142,7 +142,7 @@ func (r *renewer) ends() time.Time {
 // wait returns how long to leave the authority alone after so many failures.
 func (r *renewer) wait() time.Duration {
 	most := longestWait
-	if ends := r.ends(); ends.IsZero() {
+	if ends := r.ends(); !ends.After(r.secrets.opts.Now()) { // none yet, or one that has expired
 		most = startingWait
 	} else if rest := ends.Sub(r.secrets.opts.Now()) / partOfRest; rest < most {
 		most = max(rest, firstWait)

@@ -157,6 +157,25 @@ func TestNobodyWaitsLongForTheFirst(t *testing.T) {
 	}
 }
 
+// TestAnExpiredCertificate: an authority that stays away for longer than the certificate lasts is not asked every second by every workload.
+func TestAnExpiredCertificate(t *testing.T) {
+	got, expired := watchRenewals(t, time.Hour, 3*time.Hour, func(n int, _ time.Duration) error {
+		if n > 0 {
+			return errors.New("away")
+		}
+		return nil
+	})
+	after := 0
+	for _, a := range got {
+		if a.at > 61*time.Minute {
+			after++
+		}
+	}
+	if most := int(2 * time.Hour / startingWait * 3 / 2); !expired || after > most || after < most/3 {
+		t.Errorf("expired %t; it was asked %d times in two hours after the end, at most %d times are expected", expired, after, most)
+	}
+}
+
 // TestTheControlPlaneIsHeardOf: an authority that has been away is asked soon after the control plane has spoken, and
 // one that has not failed is left alone.
 func TestTheControlPlaneIsHeardOf(t *testing.T) {

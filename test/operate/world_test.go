@@ -1,45 +1,17 @@
-package skew
+package operate
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"fairway/build/previousbin"
 	"fairway/test/envoy/live"
 	"fairway/test/rig"
 )
-
-var (
-	discovery = rig.Program{Name: "pilot-discovery"}
-	agent     = rig.Program{Name: "pilot-agent"}
-	ctl       = rig.Program{Name: "pilotctl"}
-)
-
-func TestMain(m *testing.M) { os.Exit(rig.Main(m, &discovery, &agent, &ctl)) }
-
-// release has the paths of one release's programs.
-type release struct{ name, discovery, agent, ctl string }
-
-func releases(t *testing.T) (previous, current release) {
-	t.Helper()
-	dir, err := previousbin.Obtain(t.Context(), os.Stderr)
-	if errors.Is(err, previousbin.ErrNoHistory) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := func(name string) string { return filepath.Join(dir, name) }
-	return release{"previous", in("pilot-discovery"), in("pilot-agent"), in("pilotctl")},
-		release{"current", discovery.Path(t), agent.Path(t), ctl.Path(t)}
-}
 
 const groups = `
 apiVersion: networking.istio.io/v1
@@ -107,6 +79,7 @@ type world struct {
 	plane      *rig.Process
 	machines   map[string]*machine
 	steps      int
+	life       string // of certificates
 }
 
 // machine is one, with the folder that pilotctl wrote for it.
@@ -154,7 +127,7 @@ func (w *world) start(t *testing.T, r release, name string) {
 	c := rig.Unit(t, m.dir)
 	c.Name, c.Path = r.name+"-"+name, r.agent
 	c.Args = append(c.Args, "--adminPort", m.admin, "--concurrency", "1")
-	c.Env = append(c.Env, "MINIMUM_DRAIN_DURATION=2s", "SECRET_TTL=20s")
+	c.Env = append(c.Env, "MINIMUM_DRAIN_DURATION=2s", "SECRET_TTL="+w.life)
 	m.Process = rig.Launch(t, c)
 	rig.Eventually(t, func() error {
 		m.Running(t)
@@ -188,8 +161,8 @@ func (w *world) follows(t *testing.T, what string, both ...release) {
 	}
 }
 
-func newWorld(t *testing.T, r release) *world {
-	w := &world{Mesh: live.Start(t, live.Options{}), dir: t.TempDir(), machines: map[string]*machine{}}
+func newWorld(t *testing.T, r release, life string) *world {
+	w := &world{Mesh: live.Start(t, live.Options{}), dir: t.TempDir(), machines: map[string]*machine{}, life: life}
 	w.page = fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
 	folder := filepath.Join(w.dir, "rules")
 	rig.Write(t, folder, "rules.yaml", fmt.Appendf(nil, rules, w.IP("front")))
@@ -203,53 +176,4 @@ func newWorld(t *testing.T, r release) *world {
 		w.start(t, r, name)
 	}
 	return w
-}
-
-// change replaces agents by those of another release: two are killed, and the next agent adopts their Envoy, as systemd does with the
-// machine's unit; one is stopped gracefully.
-func (w *world) change(t *testing.T, load *live.Load, to release) {
-	t.Helper()
-	for _, name := range []string{"shop-a", "front"} {
-		w.machines[name].Kill()
-		load.Await(t, 5)
-		w.start(t, to, name)
-		load.Await(t, 20)
-	}
-	w.machines["shop-b"].Signal(syscall.SIGTERM)
-	if code := w.machines["shop-b"].Exit(t); code != 0 {
-		t.Errorf("shop-b ended with %d", code)
-	}
-	w.start(t, to, "shop-b")
-	load.AwaitFrom(t, "kept", "shop-b")
-}
-
-// TestUpgradeAndBack: first the control plane, then the agents, then the control plane back, then the agents. After each step the rules are
-// followed, and no request fails.
-func TestUpgradeAndBack(t *testing.T) {
-	previous, current := releases(t)
-	w := newWorld(t, previous)
-	w.follows(t, "all of the previous release", previous, current)
-	to := live.Request{To: w.Addr("front", 8000), Host: "shop.test"}
-	closing := to
-	closing.Header = map[string]string{"Connection": "close"}
-	load := live.StartLoad(t, live.HTTPClients("kept", 2, to), live.HTTPClients("closed", 2, closing))
-	load.AwaitFrom(t, "kept", "shop-a")
-	load.AwaitFrom(t, "kept", "shop-b")
-
-	plane := func(r release) {
-		w.plane.Stop()
-		load.Await(t, 5)
-		w.startPlane(t, r)
-	}
-	plane(current)
-	w.follows(t, "this control plane, agents of the previous release", previous, current)
-	w.change(t, load, current)
-	w.follows(t, "all of this release", previous, current)
-	plane(previous)
-	w.follows(t, "control plane of the previous release, agents of this one", previous, current)
-	w.change(t, load, previous)
-	w.follows(t, "all of the previous release again") // its agents do not report that an adopted Envoy has warmed: wait would not end
-	load.Await(t, 20)
-	load.Stop(t)
-	t.Log(load)
 }
