@@ -12,8 +12,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestRestore: the state's folder is archived as docs/operate/backup.md says, lost, and extracted again. A control plane that starts with an
-// empty folder meanwhile has another root: agents refuse it, and keep what they have. No request fails.
+// TestRestore: the state's folder is archived as docs/operate/backup.md says, lost, and extracted again. A control plane that meanwhile
+// starts with an empty folder has another root: agents refuse it, and keep what they have. No request fails.
 func TestRestore(t *testing.T) {
 	_, current := releases(t)
 	w := newWorld(t, current, "2m")

@@ -52,7 +52,7 @@ func connect(ctx context.Context, conn *grpc.ClientConn, number uint64) *upstrea
 	return u
 }
 
-// lookAgain is how often the reason is looked at while the control plane cannot be reached: the channel's state is the same for all of them.
+// lookAgain is how often watch looks for another reason: a channel that fails stays in the same state, whatever the reason.
 const lookAgain = time.Second
 
 // watch finds out why the control plane cannot be reached: a stream that waits for it does not say so.
