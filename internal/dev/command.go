@@ -57,8 +57,8 @@ func Command() *cobra.Command {
 	}
 	c.Flags().StringVar(&o.Rules, "configDir", ".", "folder of rules (YAML or JSON), read and watched with its subfolders")
 	c.Flags().StringVar(&o.MeshConfig, "meshConfig", "",
-		"file with the mesh configuration, read again when it changes; one of your own needs "+
-			"defaultConfig.proxyMetadata.FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default")
+		"file with the mesh configuration, read again when it changes; it needs defaultConfig.proxyMetadata: "+
+			"{FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default, FAIRWAY_SECRET_SERVICE_ACCOUNTS: default/*}")
 	c.Flags().StringVar(&level, "log_output_level", "warn", "level of the control plane's own log: debug, info, warn, error or none")
 	return c
 }

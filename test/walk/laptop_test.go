@@ -16,7 +16,7 @@ func TestLaptop(t *testing.T) { walker(t).Walk(t, page(t, "start/laptop.md")) }
 
 // TestTasks tries every recipe of docs/tasks.
 func TestTasks(t *testing.T) {
-	for _, of := range []string{"traffic.md", "security.md", "others.md"} {
+	for _, of := range []string{"traffic.md", "security.md", "others.md", "protocols.md"} {
 		t.Run(of, func(t *testing.T) {
 			walker(t).Walk(t, append(page(t, "tasks/README.md"), page(t, "tasks/"+of)...))
 		})
