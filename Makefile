@@ -84,7 +84,7 @@ test-live: schemas envoy # the part that waits for Envoy
 test-platforms: schemas envoy kube registries ## what needs real servers: Kubernetes, etcd, Consul, Eureka, ZooKeeper (built once a machine); the lengths of ways
 	@status=0; \
 	$(TEST) -timeout 30m $(filter $(SERVERS) $(COUNTED),$(ALL)) || status=1; \
-	$(TEST) -timeout 20m -run '$(SERVED)' ./examples/demo ./internal/ctl ./test/histories ./test/mesh || status=1; \
+	$(TEST) -timeout 20m -run '$(SERVED)' ./examples/demo ./internal/ctl ./test/histories ./test/mesh ./test/walk || status=1; \
 	exit $$status
 
 check: schemas ## seconds: vet, and the tests of the rooms, without Envoy

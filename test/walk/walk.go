@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairway/test/netns"
 )
 
 // Block is a fenced block of a page.
@@ -62,6 +64,8 @@ type Walker struct {
 	// Env are variables beside this process's, and Dir the folder where the page begins.
 	Env []string
 	Dir string
+	// In is where everything runs; nil: where this process does.
+	In *netns.Namespace
 	// Up are words, one of which a terminal of its own prints once it is up.
 	Up []string
 	// Patience is how long a block may take until it prints what the page says: a user tries again meanwhile.
@@ -128,9 +132,17 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
+func (w Walker) bash(args ...string) *exec.Cmd {
+	if w.In == nil {
+		return exec.Command("bash", args...)
+	}
+	// By a program: a process that a thread of ours starts there would end with the thread.
+	return exec.Command("nsenter", append([]string{fmt.Sprintf("--net=/proc/%d/fd/%d", os.Getpid(), w.In.File.Fd()), "bash"}, args...)...)
+}
+
 func (w Walker) open(t *testing.T) *shell {
 	t.Helper()
-	cmd := exec.Command("bash", "--noprofile", "--norc")
+	cmd := w.bash("--noprofile", "--norc")
 	cmd.Dir, cmd.Env = w.Dir, append(os.Environ(), w.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	in, err := cmd.StdinPipe()
@@ -182,7 +194,7 @@ func (s *shell) background(t *testing.T, at, text string) {
 	dir, _ := s.do(t, "pwd")
 	env, _ := s.do(t, "env -0")
 	command := strings.TrimSpace(strings.TrimPrefix(text, ownTerminal))
-	term := &terminal{at: at, ours: strings.HasPrefix(command, "pilot-"), cmd: exec.Command("bash", "-c", "exec "+command)}
+	term := &terminal{at: at, ours: strings.HasPrefix(command, "pilot-"), cmd: s.bash("-c", "exec "+command)}
 	term.cmd.Env = strings.Split(strings.TrimSuffix(env, "\x00"), "\x00")
 	term.cmd.Dir = strings.TrimSuffix(dir, "\n")
 	term.cmd.Stdout, term.cmd.Stderr = &term.log, &term.log
@@ -226,7 +238,7 @@ func (s *shell) interrupt(t *testing.T) {
 	for i := len(s.terms) - 1; i >= 0; i-- {
 		term := s.terms[i]
 		if err := term.cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Errorf("%s: %v", term.at, err)
+			t.Errorf("%s: %v\n%s", term.at, err, term.log.String())
 			continue
 		}
 		select {
