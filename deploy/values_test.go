@@ -83,11 +83,11 @@ func TestVersions(t *testing.T) {
 			Dependencies        []struct{ Version string }
 		}
 		read(t, file, &c)
-		if c.Version != fairway.Version || c.AppVersion != fairway.Version {
-			t.Errorf("%s is version %s of %s, want %s", file, c.Version, c.AppVersion, fairway.Version)
+		if c.Version != fairway.Release || c.AppVersion != fairway.Release {
+			t.Errorf("%s is version %s of %s, want %s", file, c.Version, c.AppVersion, fairway.Release)
 		}
 		for _, d := range c.Dependencies {
-			if d.Version != fairway.Version {
+			if d.Version != fairway.Release {
 				t.Errorf("%s needs version %s of another", file, d.Version)
 			}
 		}

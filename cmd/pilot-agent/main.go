@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"os"
 
+	"fairway"
 	"fairway/internal/agent/command"
 	"fairway/internal/agent/proxy"
 )
 
 func main() {
-	err := command.New(os.Stdout, os.Stderr).ExecuteContext(context.Background())
+	root := command.New(os.Stdout, os.Stderr)
+	root.Version = fairway.Full()
+	err := root.ExecuteContext(context.Background())
 	var app *command.ApplicationError
 	if errors.As(err, &app) {
 		os.Exit(app.Code)

@@ -36,7 +36,7 @@ func command() *cobra.Command {
 		Short:         "Fairway's control plane",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       fairway.Version,
+		Version:       fairway.Full(),
 	}
 	flags := app.NewDiscoveryFlags()
 	discovery := &cobra.Command{

@@ -14,7 +14,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := ctl.Command(fairway.Version).ExecuteContext(ctx)
+	command := ctl.Command(fairway.Version)
+	command.Version = fairway.Full()
+	err := command.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "pilotctl: %s\n", printable.Lines(err.Error(), printable.Long))
 	}

@@ -23,7 +23,8 @@ func files() fstest.MapFS {
 			"dependencies: [{name: low, version: 1.0.0, condition: low.used}]}",
 		"README.md":                     "read me",
 		"values.yaml":                   "{a: 1, t: {v: {z: 2}, x: 1}, none: null, low: {used: true, b: 2}, global: {g: {p: 1}}}",
-		"values.schema.json":            `{"properties": {"a": {"type": "integer"}}}`,
+		"values.schema.json":            `{"properties": {"a": {"type": "integer"}, "s": {"items": {"enum": ["one", "two", "three"]}},
+"d": {"additionalProperties": false, "properties": {"color": {"pattern": "^[a-z]+$"}, "size": {"minLength": 1}}}}}`,
 		"templates/_helpers.tpl":        `{{ define "who" }}{{ .Chart.Name }} {{ .Chart.AppVersion }}{{ end }}`,
 		"templates/all.yaml":            `{{ include "who" . }} {{ .Release.Name }} {{ .Release.IsUpgrade }} {{ toJson .Values }}{{ .Values.missing }}`,
 		"charts/low/Chart.yaml":         "{apiVersion: v2, name: low, version: 1.0.0, appVersion: 3.0.0}",
@@ -96,9 +97,14 @@ func TestFill(t *testing.T) {
 // TestRefused: an error names the mistake and its place.
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{a: x}`:                     "in the following chart(s):\ntop:\n- at '/a': got string, want integer",
-		`{low: {b: 10}}`:             "in the following chart(s):\nlow:\n- at '/b': maximum: got 10, want 9",
+		`{a: x}`:                     "values:\n  a: \"x\" is a text; want a whole number",
+		`{low: {b: 10}}`:             "values:\n  low.b: 10 is too large; want at most 9",
 		`{low: 5}`:                   "values: low is 5; want a table of values",
+		`{s: [x]}`:                   "values:\n  s.0: \"x\"; want one, two or three",
+		`{s: [ona], a: 1.5}`:         "values:\n  a: 1.5 is a number; want a whole number\n  s.0: \"ona\"; want one, two or three; did you mean one?",
+		`{d: {one: 1, colour: 2}}`:   "values:\n  d.colour: unknown value; did you mean color?\n  d.one: unknown value; there are color, size",
+		`{d: {size: ""}}`:            "values:\n  d.size: \"\" is too short; want at least 1 characters",
+		`{d: {color: Red}}`:          "values:\n  d.color: \"Red\"; want a text that matches ^[a-z]+$",
 		`{a: 2, low: {used: "yes"}}`: "", // no condition: the part stays
 	} {
 		values, err := chart.Parse([]byte(text))
@@ -125,7 +131,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for template, want := range map[string]string{
-		`{{ fail "no such thing" }}`: "execution error at (top/templates/all.yaml:1:3): no such thing",
+		`{{ fail "no such thing" }}`: "values: no such thing",
 		`{{ .Release.Name.x }}`:      "can't evaluate field x",
 		`{{ env "HOME" }}`:           `function "env" not defined`,
 	} {

@@ -47,7 +47,7 @@ func (c *Chart) Fill(values Values, of Release, find Finder) (map[string]string,
 	for name, words := range f.words {
 		text, err := f.execute(name, words)
 		if err != nil {
-			return nil, located(err)
+			return nil, plain(err)
 		}
 		out[name] = text
 	}
@@ -110,13 +110,10 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// located shortens the error of a template that refuses its values to the template's position and message.
-func located(err error) error {
-	message, ok := errors.AsType[refusal](err)
-	if !ok {
-		return err
+// plain returns the message of a template that refuses its values, without the place in the template; other errors as they are.
+func plain(err error) error {
+	if message, ok := errors.AsType[refusal](err); ok {
+		return fmt.Errorf("values: %w", message)
 	}
-	// template: <file>:<line>:<column>: executing …
-	parts := strings.SplitN(err.Error(), ": ", 3)
-	return fmt.Errorf("execution error at (%s): %w", parts[1], message)
+	return err
 }

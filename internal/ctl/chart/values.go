@@ -136,8 +136,8 @@ func (c *Chart) Choose(values Values) (Values, error) {
 	if err := c.complete(out, false); err != nil {
 		return nil, err
 	}
-	if errs := c.validate(out); errs != "" {
-		return nil, errors.New("values don't meet the specifications of the schema(s) in the following chart(s):\n" + errs)
+	if wrong := c.validate(out, ""); len(wrong) > 0 {
+		return nil, errors.New("values:\n  " + strings.Join(wrong, "\n  "))
 	}
 	return out, nil
 }
@@ -152,17 +152,14 @@ func at(values Values, path string) any {
 	return out
 }
 
-// validate returns what the schemas of a chart and its parts refuse; empty: nothing.
-func (c *Chart) validate(values Values) (errs string) {
-	if err := judge(c.Schema, values); err != nil {
-		const title = "jsonschema validation failed with 'file:///values.schema.json#'\n"
-		errs = c.Metadata.Name + ":\n" + strings.TrimPrefix(err.Error(), title) + "\n"
-	}
+// validate returns a line for each value that the schemas of a chart and its parts refuse.
+func (c *Chart) validate(values Values, prefix string) []string {
+	out := refused(c.Schema, values, prefix)
 	for _, part := range c.parts {
 		own, _ := values[part.Metadata.Name].(Values)
-		errs += part.validate(own)
+		out = append(out, part.validate(own, part.Metadata.Name)...)
 	}
-	return errs
+	return out
 }
 
 func judge(schema []byte, values Values) error {

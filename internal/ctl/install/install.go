@@ -39,8 +39,12 @@ func ReleaseOf(revision string) string {
 	return "istiod-" + revision
 }
 
-// withRevision sets the revision in the values. A different revision in the values is an error.
+// withRevision resolves the profile, and sets the revision in the values. A different revision in the values is an error.
 func withRevision(values Values, revision string) (Values, error) {
+	values, err := withProfile(values)
+	if err != nil {
+		return nil, err
+	}
 	out := maps.Clone(values)
 	if out == nil {
 		out = Values{}

@@ -48,10 +48,12 @@ func Commands(at *cluster.Flags) []*cobra.Command {
 		Long: "Applies the chart that pilotctl carries, and the CRDs of Istio's kinds. The installation is recorded as Helm does it, so " +
 			"helm list, helm upgrade and\nhelm uninstall work with it. Installing again applies the values of this command.\n\n" +
 			"  pilotctl install --set global.hub=registry.example/mesh --set gateway.enabled=true\n" +
+			"  pilotctl install --set global.hub=registry.example/mesh --set profile=demo\n" +
 			"  pilotctl install --revision canary -f values.yaml\n" +
-			"  pilotctl install --dry-run            # prints what would be applied\n" +
-			"  pilotctl install --dry-run=server     # has the API server judge it\n" +
-			"  pilotctl install --crds               # the CRDs alone",
+			"  pilotctl install -f values.yaml --dry-run            # prints what would be applied\n" +
+			"  pilotctl install -f values.yaml --dry-run=server     # has the API server judge it\n" +
+			"  pilotctl install --crds                              # the CRDs alone\n\n" +
+			"global.hub has no default: no public registry has the images. Profiles are minimal, default (with an ingress gateway) and demo.",
 		RunE: run(in.install),
 	}
 	uninstall := &cobra.Command{
@@ -76,7 +78,7 @@ func (f *flags) bindInstall(c *cobra.Command) {
 	f.bind(c)
 	s := c.Flags()
 	s.StringArrayVarP(&f.files, "values", "f", nil, "file with values of the chart; may be repeated; a later one has precedence")
-	s.StringArrayVar(&f.sets, "set", nil, "a value, as pilot.replicaCount=3; has precedence over files")
+	s.StringArrayVar(&f.sets, "set", nil, "a value, as pilot.replicaCount=3, or profile=demo; has precedence over files")
 	s.StringArrayVar(&f.texts, "set-string", nil, "a value that is a text whatever it looks like")
 	s.StringVar(&f.dryRun, "dry-run", "",
 		"client: print what would be applied; server: have the API server judge it; either changes nothing")

@@ -107,7 +107,7 @@ func (l *loose) UnmarshalJSON(raw []byte) error {
 func Default(cluster, domain string) Values {
 	var v Values
 	g := &v.Global
-	g.Hub, g.Tag, g.Proxy.Image = "fairway", fairway.Version, "proxy"
+	g.Hub, g.Tag, g.Proxy.Image = "fairway", fairway.Release, "proxy"
 	g.MultiCluster.ClusterName = cmp.Or(cluster, "Kubernetes")
 	g.SDS.Token.Audience = "istio-ca"
 	g.Proxy.ClusterDomain = cmp.Or(domain, "cluster.local")

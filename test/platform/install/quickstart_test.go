@@ -33,7 +33,7 @@ func quickStart(t *testing.T) []string {
 // TestQuickStart does what each line of the quick start says, in order. Images are not run: the kubelet only reports that they run.
 func TestQuickStart(t *testing.T) {
 	lines := quickStart(t)
-	if len(lines) < 8 || lines[0] != "pilotctl install" {
+	if len(lines) < 8 || lines[0] != "pilotctl install --set global.hub=registry.example/mesh" {
 		t.Fatalf("the quick start is %q", lines)
 	}
 	w := start(t) // the first line, and what its images would run

@@ -30,6 +30,7 @@ func StartChart(t testing.TB, replicas int) *World {
 		Name: "pilotctl", Path: Programs[3].Path(t), Dir: w.dir, In: w.Network.Host,
 		Args: []string{
 			"install", "--kubeconfig", w.Kubeconfig(t, nil, "admin", "system:masters"), "--set", "pilot.autoscaleEnabled=false",
+			"--set", "global.hub=fairway",
 			"--set", fmt.Sprintf("pilot.replicaCount=%d", replicas), "--set", "meshConfig.defaultConfig.concurrency=1",
 		},
 	})

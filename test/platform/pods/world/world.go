@@ -75,6 +75,7 @@ func images(t testing.TB, envoy string) map[string]kubelet.Image {
 	return map[string]kubelet.Image{
 		"fairway/pilot":    {Programs[0].Path(t)},
 		"fairway/proxy":    {Programs[1].Path(t), envoy},
+		"fairway/proxyv2":  {Programs[1].Path(t), envoy},
 		"bookinfo/service": {Programs[2].Path(t)},
 	}
 }
