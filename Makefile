@@ -8,6 +8,17 @@ MODULE  := fairway
 # Programs have no symbols, which are a fifth of their size; stack traces and profiles need none. With grpcnotrace gRPC leaves out pages
 # that are filled in by html/template. That would have the linker keep all methods: see TestLinkersDropMethods in internal/lint.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false '-ldflags=-s -w' '-toolexec=env GOGC=400')
+# What the programs say of themselves, out of git: the tag, or fairway.go's version without one; the commit, and its date: two builds are equal.
+VERSION  = $(or $(patsubst v%,%,$(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null)),$(shell sed -n 's/^const Release = "\(.*\)"$$/\1/p' fairway.go))
+COMMIT   = $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+DATE     = $(or $(shell TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null),1970-01-01T00:00:00Z)
+STAMP    = -ldflags='-s -w -X fairway.Version=$(VERSION) -X fairway.Commit=$(COMMIT) -X fairway.Date=$(DATE)'
+# What images are called: <HUB>/pilot:<VERSION>. This name is no registry's, so that nothing is pulled by it.
+HUB      ?= fairway.internal
+ARCHS    ?= amd64 arm64
+PLATFORMS ?= $(ARCHS:%=linux-%) darwin-arm64 windows-amd64
+RELEASE  = $(GO) run -C tools/release . # the tool; its folder is where paths begin
+
 LINTER  := 2.15.0
 LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 
@@ -41,16 +52,30 @@ DEMO     := ./cmd/pilot-discovery ./cmd/pilot-agent
 STEPS    ?= 20000
 SOAK     ?= 10m
 
-.PHONY: help build release demo demo-consul demo-kubernetes registries test test-rooms test-attack test-live test-platforms check bench way fuzz mutants soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build programs release images push demo demo-consul demo-kubernetes registries test test-rooms test-attack test-live test-platforms check bench way fuzz mutants soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 build: schemas ## the three programs, into bin/
-	$(GO) build -o bin/ ./cmd/...
+	$(GO) build $(STAMP) -o bin/ ./cmd/...
 
-release: schemas ## the three programs for images, into bin/: static
-	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/...
+programs: schemas # static programs of each of PLATFORMS=, into dist/bin/<os>-<architecture>: all three for Linux, else pilotctl
+	@for p in $(PLATFORMS); do case $$p in linux-*) what=./cmd/... ;; *) what=./cmd/pilotctl ;; esac; mkdir -p dist/bin/$$p; echo "dist/bin/$$p"; \
+		CGO_ENABLED=0 GOOS=$${p%%-*} GOARCH=$${p#*-} $(GO) build $(STAMP) -o dist/bin/$$p/ $$what || exit 1; done
+
+release: programs ## packages (deb, rpm), archives, the chart, a bill of materials and checksums of PLATFORMS=, into dist/release
+	rm -rf dist/release
+	@$(RELEASE) packages -version $(VERSION) -commit "$(COMMIT)" -date $(DATE) -programs ../../dist/bin -chart ../../deploy/chart \
+		-files pack/files -license ../../LICENSE -readme ../../README.md -to ../../dist/release
+
+images: PLATFORMS = $(ARCHS:%=linux-%)
+images: programs ## OCI images of the three programs for ARCHS= (amd64 arm64), named <HUB>/<image>:<version>, into dist/images; needs no container engine
+	@$(RELEASE) images -version $(VERSION) -commit "$(COMMIT)" -date $(DATE) -programs ../../dist/bin -debian ../../.cache/debian -hub $(HUB) \
+		-arch $$(echo $(ARCHS) | tr ' ' ,) $$(for a in $(ARCHS); do echo -envoy $$a=$$($(GO) run ./build/envoy -arch $$a); done) -to ../../dist/images
+
+push: ## copy what make images built to a registry: HUB=registry.example/mesh; credentials are those of docker login
+	@$(RELEASE) push -images ../../dist/images -hub $(HUB) -version $(VERSION)
 
 demo: schemas envoy ## a small mesh on loopback, with real traffic; ARGS=--once leaves when it has shown everything
 	@$(GO) build -o bin/ $(DEMO)
@@ -146,4 +171,4 @@ iptables: ## where they are missing and root may: iptables' programs, without wh
 		echo "iptables cannot be had here: tests that need its programs are skipped" >&2
 
 clean: ## what building, testing and the demo left; the downloads in .cache stay
-	rm -rf bin .demo .bench
+	rm -rf bin dist .demo .bench

@@ -28,11 +28,11 @@ func instructions(t *testing.T, file string) map[string][]string {
 	return out
 }
 
-// TestDockerfiles: what is copied is built by `make build`, starts as docs/injection.md and the chart expect, and Envoy is the one that is
+// TestDockerfiles: what is copied is built by `make programs`, starts as docs/injection.md and the chart expect, and Envoy is the one that is
 // tested.
 func TestDockerfiles(t *testing.T) {
 	for _, c := range []struct{ image, program string }{
-		{"pilot", "pilot-discovery"}, {"proxy", "pilot-agent"}, {"pilotctl", "pilotctl"},
+		{"pilot", "pilot-discovery"}, {"proxyv2", "pilot-agent"}, {"pilotctl", "pilotctl"},
 	} {
 		said := instructions(t, "docker/"+c.image+".Dockerfile")
 		path := "/usr/local/bin/" + c.program
@@ -47,7 +47,7 @@ func TestDockerfiles(t *testing.T) {
 			}
 		}
 	}
-	proxy := instructions(t, "docker/proxy.Dockerfile")
+	proxy := instructions(t, "docker/proxyv2.Dockerfile")
 	if want := "ENVOY=envoyproxy/envoy:distroless-v" + envoybin.Version; !slices.Equal(proxy["ARG"], []string{want}) {
 		t.Errorf("ARG %q, want %q", proxy["ARG"], want)
 	}

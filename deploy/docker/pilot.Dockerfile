@@ -1,7 +1,7 @@
 # The control plane: one static binary on a distroless image.
 #
-#   make release
-#   docker build -f deploy/docker/pilot.Dockerfile --build-arg BASE=<a distroless static image> -t <hub>/pilot:<tag> bin
+#   make programs
+#   docker build -f deploy/docker/pilot.Dockerfile --build-arg BASE=<a distroless static image> -t <hub>/pilot:<tag> dist/bin/linux-amd64
 #
 # BASE has roots (/etc/ssl/certs) and nothing else: the control plane asks issuers of tokens by https.
 ARG BASE

@@ -1,7 +1,7 @@
 # pilotctl, for Jobs that install and for debugging from inside a cluster.
 #
-#   make release
-#   docker build -f deploy/docker/pilotctl.Dockerfile --build-arg BASE=<a distroless static image> -t <hub>/pilotctl:<tag> bin
+#   make programs
+#   docker build -f deploy/docker/pilotctl.Dockerfile --build-arg BASE=<a distroless static image> -t <hub>/pilotctl:<tag> dist/bin/linux-amd64
 ARG BASE
 FROM ${BASE}
 COPY --chmod=0755 pilotctl /usr/local/bin/pilotctl

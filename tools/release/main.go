@@ -34,7 +34,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	verbs := map[string]func(context.Context, []string) error{"images": images, "push": push}
+	verbs := map[string]func(context.Context, []string) error{"images": images, "push": push, "packages": packages}
 	if len(args) == 0 || verbs[args[0]] == nil {
 		return errors.New("want images, push or packages")
 	}

@@ -1,7 +1,7 @@
 # What stands beside workloads and at gateways: stock Envoy and the agent, one static binary. Init containers that intercept traffic run it too.
 #
-#   make release
-#   docker build -f deploy/docker/proxy.Dockerfile -t <hub>/proxy:<tag> bin
+#   make programs
+#   docker build -f deploy/docker/proxyv2.Dockerfile -t <hub>/proxyv2:<tag> dist/bin/linux-amd64
 #
 # Envoy's own distroless image has the C library that Envoy needs, and no shell. Injected containers say as which user they run.
 ARG ENVOY=envoyproxy/envoy:distroless-v1.40.0
