@@ -30,7 +30,7 @@ RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/test/interpret% $(MODULE)/test/logs% $(MODULE)/test/walk% $(MODULE)/test/operate% $(MODULE)/examples/demo
 TIMED   := $(MODULE)/test/attack
 # Tests that run real servers (Kubernetes, Consul, Eureka, ZooKeeper, etcd): whole packages, and some of others.
-SERVERS := $(MODULE)/test/platform% $(MODULE)/test/mixed
+SERVERS := $(MODULE)/test/platform% $(MODULE)/test/mixed $(MODULE)/test/release
 # This builds the control plane once more, with coverage counters, in minutes.
 COUNTED := $(MODULE)/test/way
 # The tests of these rooms run in one goroutine, which is held by a test: the race detector would see nothing, and makes them three times as long.

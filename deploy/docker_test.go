@@ -28,8 +28,8 @@ func instructions(t *testing.T, file string) map[string][]string {
 	return out
 }
 
-// TestDockerfiles: what is copied is built by `make programs`, starts as docs/injection.md and the chart expect, and Envoy is the one that is
-// tested.
+// TestDockerfiles: `make programs` builds the copied programs, they start as docs/injection.md and the chart expect, and Envoy is the
+// tested one.
 func TestDockerfiles(t *testing.T) {
 	for _, c := range []struct{ image, program string }{
 		{"pilot", "pilot-discovery"}, {"proxyv2", "pilot-agent"}, {"pilotctl", "pilotctl"},

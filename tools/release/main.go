@@ -1,10 +1,10 @@
-// Release makes what is installed of programs that were built before: images, packages, archives, and what belongs to them.
+// Release makes images, packages and archives out of programs that were built before.
 //
 //	release images -programs DIR -envoy amd64=FILE -to DIR    # images of the three programs
 //	release push -images DIR -hub HUB                         # copies them to a registry
 //	release packages -programs DIR -chart DIR -to DIR         # packages, archives, the chart, checksums, the bill of materials
 //
-// `make images` and `make release` call it. It is a module of its own, so that what it is made of is not of the programs.
+// `make images` and `make release` call it. It is a module of its own, so that the programs do not depend on its libraries.
 package main
 
 import (

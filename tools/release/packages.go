@@ -22,7 +22,7 @@ import (
 // programs are all three.
 var programs = []string{"pilot-discovery", "pilot-agent", "pilotctl"}
 
-// release is what the verb packages works on.
+// release has the flags of the verb packages.
 type release struct {
 	options
 	date                time.Time
@@ -33,7 +33,7 @@ type release struct {
 func packages(ctx context.Context, args []string) error {
 	o := flags("packages")
 	chart := o.String("chart", "", "folder of the chart")
-	files := o.String("files", "", "folder with what packages have beside programs")
+	files := o.String("files", "", "folder with units, settings and scripts of packages")
 	license := o.String("license", "", "file with the license")
 	readme := o.String("readme", "", "file with the first steps, for archives")
 	if err := o.Parse(args); err != nil {

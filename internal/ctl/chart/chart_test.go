@@ -21,9 +21,9 @@ func files() fstest.MapFS {
 	for name, text := range map[string]string{
 		"Chart.yaml": "{apiVersion: v2, name: top, version: 1.0.0, appVersion: 2.0.0, kubeVersion: '>=1.29.0-0',\n" +
 			"dependencies: [{name: low, version: 1.0.0, condition: low.used}]}",
-		"README.md":                     "read me",
-		"values.yaml":                   "{a: 1, t: {v: {z: 2}, x: 1}, none: null, low: {used: true, b: 2}, global: {g: {p: 1}}}",
-		"values.schema.json":            `{"properties": {"a": {"type": "integer"}, "s": {"items": {"enum": ["one", "two", "three"]}},
+		"README.md":   "read me",
+		"values.yaml": "{a: 1, t: {v: {z: 2}, x: 1}, none: null, low: {used: true, b: 2}, global: {g: {p: 1}}}",
+		"values.schema.json": `{"properties": {"a": {"type": "integer"}, "s": {"items": {"enum": ["one", "two", "three"]}},
 "d": {"additionalProperties": false, "properties": {"color": {"pattern": "^[a-z]+$"}, "size": {"minLength": 1}}}}}`,
 		"templates/_helpers.tpl":        `{{ define "who" }}{{ .Chart.Name }} {{ .Chart.AppVersion }}{{ end }}`,
 		"templates/all.yaml":            `{{ include "who" . }} {{ .Release.Name }} {{ .Release.IsUpgrade }} {{ toJson .Values }}{{ .Values.missing }}`,

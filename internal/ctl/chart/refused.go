@@ -18,7 +18,7 @@ import (
 // mostTypos is how many letters an unknown value may differ from the one that is suggested.
 const mostTypos = 3
 
-// refused returns a line for each value that a schema refuses, in order of the values' names: the value, what is wrong, what would be right.
+// refused returns a line for each value that a schema refuses, in order of the values' names: the value, the error, the right value.
 // prefix is the place of the chart's values.
 func refused(schema []byte, values Values, prefix string) []string {
 	err := judge(schema, values)
@@ -100,7 +100,7 @@ func (f *finder) known(location []string) []string {
 	return slices.Sorted(maps.Keys(at.Properties))
 }
 
-// wrong says what is wrong with a value, and what would be right.
+// wrong returns the error of a value, with the values that would be right.
 func (f *finder) wrong(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:

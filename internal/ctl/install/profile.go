@@ -20,8 +20,7 @@ const profileValue = "profile"
 // profiles is the folder of the chart with a file of values for each profile.
 const profiles = "profiles"
 
-// withProfile returns the values with those of the profile that they name, if any, below them: every value that is said beside the profile has
-// precedence.
+// withProfile returns the values, with the values of the profile that they name as defaults.
 func withProfile(values Values) (Values, error) {
 	said, ok := values[profileValue]
 	if !ok {

@@ -20,7 +20,7 @@ func parsed(t *testing.T, text string) Values {
 	return values
 }
 
-// TestProfiles: each profile renders; what is said beside it has precedence; the name itself is no value of the chart.
+// TestProfiles: each profile renders; values beside it have precedence; the name itself is no value of the chart.
 func TestProfiles(t *testing.T) {
 	for name, want := range map[string][]string{
 		"minimal": {"kind: HorizontalPodAutoscaler\n"},
@@ -44,7 +44,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: a gateway is %v", name, has)
 		}
 	}
-	got, err := withProfile(parsed(t, "{profile: demo, pilot: {replicaCount: 3, resources: {requests: {cpu: 1}}}, gateway: {enabled: false}}"))
+	got, err := withProfile(parsed(t,
+		"{profile: demo, pilot: {replicaCount: 3, resources: {requests: {cpu: 1}}}, gateway: {enabled: false}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,9 @@ func TestNoProfile(t *testing.T) {
 
 // TestNoHub: without a hub, or whole references of both images, nothing is rendered, so nothing is installed.
 func TestNoHub(t *testing.T) {
-	for _, text := range []string{"{}", "{global: {hub: ''}}", "{global: {hub: null}}", "{pilot: {image: a/b:1}}", "{global: {proxy: {image: a/b:1}}}"} {
+	for _, text := range []string{
+		"{}", "{global: {hub: ''}}", "{global: {hub: null}}", "{pilot: {image: a/b:1}}", "{global: {proxy: {image: a/b:1}}}",
+	} {
 		_, err := Manifests("istio-system", "", parsed(t, text))
 		if err == nil || !strings.Contains(err.Error(), "global.hub is empty") || !strings.Contains(err.Error(), "registry.example/mesh") {
 			t.Errorf("%s: error %v", text, err)

@@ -80,7 +80,8 @@ func TestInjectorTakesTheConfigMap(t *testing.T) {
 
 // TestRecords: a release is kept as Helm keeps it, and fits into a Secret.
 func TestRecords(t *testing.T) {
-	r, err := render(target{release: "istiod", namespace: "istio-system", revision: 1}, Values{"gateway": map[string]any{"enabled": true}, "global": map[string]any{"hub": "images.example/mesh"}})
+	values := Values{"gateway": map[string]any{"enabled": true}, "global": map[string]any{"hub": "images.example/mesh"}}
+	r, err := render(target{release: "istiod", namespace: "istio-system", revision: 1}, values)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func Commands(at *cluster.Flags) []*cobra.Command {
 			"  pilotctl install -f values.yaml --dry-run            # prints what would be applied\n" +
 			"  pilotctl install -f values.yaml --dry-run=server     # has the API server judge it\n" +
 			"  pilotctl install --crds                              # the CRDs alone\n\n" +
-			"global.hub has no default: no public registry has the images. Profiles are minimal, default (with an ingress gateway) and demo.",
+			"global.hub has no default: no public registry has the images. Profiles are minimal, default (with an ingress gateway) " +
+			"and demo.",
 		RunE: run(in.install),
 	}
 	uninstall := &cobra.Command{

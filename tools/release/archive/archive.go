@@ -1,4 +1,4 @@
-// Package archive writes archives of which the same files make the same bytes: tar with gzip, and zip. Start at Files.
+// Package archive writes archives: tar with gzip, and zip. Equal files make equal bytes. Start at Files.
 package archive
 
 import (

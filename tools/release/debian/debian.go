@@ -1,7 +1,7 @@
 // Package debian gets packages of Debian by apt, which checks their signatures, and takes their files apart.
 //
 // It changes nothing of this machine: apt keeps its lists in a folder of its own, and so gets packages of other architectures too. The
-// release is the one of this machine's sources. Start at Get.
+// machine's sources decide which release of Debian it is. Start at Get.
 package debian
 
 import (
@@ -21,7 +21,7 @@ import (
 // Package is a package file.
 type Package struct{ Name, File string }
 
-// Get returns the packages of an architecture, in the order of their names. They are kept in a folder; what is there is not asked for again.
+// Get returns the packages of an architecture, in the order of their names. They are kept in a folder, and downloaded once.
 func Get(ctx context.Context, folder, arch string, names ...string) ([]Package, error) {
 	for _, tool := range []string{"apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -22,7 +22,8 @@ const (
 
 // accounts are the users and groups of an image.
 const (
-	users  = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\nistio-proxy:x:1337:1337:istio-proxy:/:/sbin/nologin\n"
+	users = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n" +
+		"istio-proxy:x:1337:1337:istio-proxy:/:/sbin/nologin\n"
 	groups = "root:x:0:\nnogroup:x:65534:\nistio-proxy:x:1337:\n"
 	lookup = "hosts: files dns\n"
 )
@@ -99,7 +100,6 @@ func add(ctx context.Context, l *layer.Layer, p debian.Package) error {
 
 // needed reports whether Envoy may need a file of the C library: not the converters of character sets.
 func needed(name string) bool {
-	dir := path.Dir(name)
-	return (strings.HasPrefix(dir, "/lib/") || dir == "/lib64" || dir == "/lib" || strings.HasPrefix(dir, "/usr/lib/") || dir == "/usr/lib64") &&
-		strings.Contains(path.Base(name), ".so") && !strings.Contains(name, "/gconv/")
+	name = strings.TrimPrefix(name, "/usr")
+	return strings.HasPrefix(name, "/lib") && strings.Contains(path.Base(name), ".so") && !strings.Contains(name, "/gconv/")
 }

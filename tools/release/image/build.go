@@ -36,7 +36,7 @@ var Kinds = []Kind{
 	{Name: "pilotctl", Program: "pilotctl", Title: "Fairway pilotctl", About: "The command line of a Fairway service mesh"},
 }
 
-// Source is what images are made of.
+// Source names the parts of images.
 type Source struct {
 	Programs string // folder with linux-<architecture>/<program>
 	Envoys   map[string]string

@@ -1,4 +1,4 @@
-// Package layer writes the layers of images: tar files, compressed, of which the same files make the same bytes.
+// Package layer writes the layers of images: compressed tar files. Equal files make equal bytes.
 //
 // Files are sorted by name, have one time and name their owner by number. Parents of files are made by themselves. The package knows
 // nothing of images: start at Layer.

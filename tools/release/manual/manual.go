@@ -1,5 +1,5 @@
-// Package manual makes manual pages and completions of the programs by asking them: what they print for --help and completion. So both say
-// what the program does, whatever it is made with. Start at Write.
+// Package manual makes manual pages and completions of the programs, from the texts that they print for --help and completion. Start at
+// Write.
 package manual
 
 import (
@@ -17,7 +17,7 @@ import (
 // most bounds how many commands a program may have.
 const most = 500
 
-// Page is one command.
+// page is one command.
 type page struct {
 	words []string // pilotctl, install
 	help  help
@@ -88,7 +88,7 @@ func compress(file, text string) error {
 
 func (p Program) ask(ctx context.Context, words ...string) (string, error) {
 	c := exec.CommandContext(ctx, p.File, words...)
-	c.Env = []string{"HOME=/nonexistent", "PATH=/usr/bin:/bin"} // what the machine of the build has is not in a manual
+	c.Env = []string{"HOME=/nonexistent", "PATH=/usr/bin:/bin"} // a manual must not depend on the machine of the build
 	out, err := c.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", p.Name, strings.Join(words, " "), err)
@@ -153,6 +153,7 @@ func (p page) roff(version string, date time.Time) string {
 	var b strings.Builder
 	name := strings.Join(p.words, "-")
 	first, _, _ := strings.Cut(p.help.about, "\n")
+	first, _, _ = strings.Cut(first, ". ")
 	fmt.Fprintf(&b, ".TH %q 1 %q %q %q\n", strings.ToUpper(name), date.UTC().Format("2006-01-02"), "Fairway "+version, "Fairway")
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escape(name), escape(strings.TrimSuffix(first, ".")))
 	for _, s := range p.help.sections {

@@ -1,5 +1,5 @@
-// Package pack makes the packages of Debian and of Fedora and its kin. What a package has is in Kinds; its units, settings and scripts are in
-// files. Start at Write.
+// Package pack makes packages for Debian and Fedora, and distributions that are made of these. Kinds lists them; their units, settings and
+// scripts are in files. Start at Write.
 package pack
 
 import (
@@ -37,10 +37,13 @@ var Kinds = []Kind{
 		Program: "pilot-agent", Unit: true, Suggest: []string{"envoy"},
 		About: "Runs Envoy beside a workload of a machine, and gets its certificates from the control plane",
 	},
-	{Program: "pilotctl", About: "Asks control planes of a service mesh: what is wrong, what a change would do, why a request goes where it goes"},
+	{
+		Program: "pilotctl",
+		About:   "Command line of a service mesh: errors in rules, effects of a change before it is made, the way of a request",
+	},
 }
 
-// Source is what packages are made of.
+// Source names the parts of packages.
 type Source struct {
 	Programs string // folder with linux-<architecture>/<program>
 	Files    string // folder with units, settings and scripts, a folder for each program
@@ -60,7 +63,8 @@ func (s Source) Write(k Kind, format, arch, to string) (string, error) {
 		return "", err
 	}
 	info := nfpm.WithDefaults(&nfpm.Info{
-		Name: k.Program, Arch: arch, Platform: "linux", Version: Version(s.Version), VersionSchema: "none", Section: "net", Priority: "optional",
+		Name: k.Program, Arch: arch, Platform: "linux", Version: Version(s.Version), VersionSchema: "none",
+		Section: "net", Priority: "optional",
 		Maintainer: "Fairway <fairway@fairway.invalid>", Description: k.About, Vendor: "Fairway", License: "Apache-2.0", MTime: s.Date,
 		DisableGlobbing: true,
 		Overridables: nfpm.Overridables{
@@ -101,7 +105,8 @@ func (s Source) contents(k Kind, format, arch string) (files.Contents, error) {
 	var out files.Contents
 	add := func(from, to, kind string, mode os.FileMode) {
 		out = append(out, &files.Content{
-			Source: from, Destination: to, Type: kind, FileInfo: &files.ContentFileInfo{Mode: mode, MTime: s.Date, Owner: "root", Group: "root"},
+			Source: from, Destination: to, Type: kind,
+			FileInfo: &files.ContentFileInfo{Mode: mode, MTime: s.Date, Owner: "root", Group: "root"},
 		})
 	}
 	file := func(from, to string) { add(from, to, files.TypeFile, 0o644) }
@@ -138,7 +143,8 @@ var (
 	dashes = regexp.MustCompile(`-`)
 )
 
-// Version returns a version of git as packages sort it: 0.2.0-rc.1 comes before 0.2.0 (0.2.0~rc.1), and 0.2.0-5-gabc after it (0.2.0+5.gabc).
+// Version returns a version of git as packages sort it: 0.2.0-rc.1 becomes 0.2.0~rc.1, which is before 0.2.0, and 0.2.0-5-gabc becomes
+// 0.2.0+5.gabc, which is after it.
 func Version(git string) string {
 	more := ""
 	if m := since.FindStringSubmatch(git); m != nil {

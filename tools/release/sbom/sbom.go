@@ -1,5 +1,5 @@
-// Package sbom writes a bill of materials of programs, in SPDX 2.3 as JSON, out of what Go's linker keeps in each: its modules and their
-// versions. Start at Write.
+// Package sbom writes a bill of materials of programs, in SPDX 2.3 as JSON, from the list of modules and versions that
+// Go's linker keeps in each. Start at Write.
 package sbom
 
 import (
@@ -71,10 +71,10 @@ type relationship struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-// unknown is what SPDX calls what nobody asserts.
+// unknown is the value of SPDX for an unknown one.
 const unknown = "NOASSERTION"
 
-// Release names what the bill is of.
+// Release names the release that the bill is about.
 type Release struct {
 	Version, Commit string
 	Date            time.Time
@@ -115,8 +115,9 @@ func (d *document) add(r Release, p Program, modules map[string]pack) error {
 	}
 	id := "SPDXRef-Program-" + plain(p.Name)
 	d.Packages = append(d.Packages, pack{
-		ID: id, Name: filepath.Base(p.Name), Version: r.Version, Supplier: "Organization: Fairway", Download: unknown, Concluded: "Apache-2.0",
-		Declared: "Apache-2.0", Copyright: unknown, Purpose: "APPLICATION", File: p.Name, Sums: []checksum{{"SHA256", sum}},
+		ID: id, Name: filepath.Base(p.Name), Version: r.Version, Supplier: "Organization: Fairway", Download: unknown,
+		Concluded: "Apache-2.0", Declared: "Apache-2.0", Copyright: unknown,
+		Purpose: "APPLICATION", File: p.Name, Sums: []checksum{{"SHA256", sum}},
 	})
 	d.Relationship = append(d.Relationship, relationship{d.ID, "DESCRIBES", id})
 	deps := []pack{module("stdlib", strings.TrimPrefix(info.GoVersion, "go"))}
@@ -139,8 +140,8 @@ func replaced(m *debug.Module) (path, version string) {
 
 func module(path, version string) pack {
 	return pack{
-		ID: "SPDXRef-Module-" + plain(path+"-"+version), Name: path, Version: version, Supplier: unknown, Download: unknown, Concluded: unknown,
-		Declared: unknown, Copyright: unknown, Purpose: "LIBRARY",
+		ID: "SPDXRef-Module-" + plain(path+"-"+version), Name: path, Version: version, Supplier: unknown, Download: unknown,
+		Concluded: unknown, Declared: unknown, Copyright: unknown, Purpose: "LIBRARY",
 		Refs: []reference{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(path) + "@" + version}},
 	}
 }
