@@ -98,6 +98,7 @@ test-rooms: schemas envoy # the part of make test that needs the processors: und
 	@status=0; export FAIRWAY_SERVED='$(SERVED)'; \
 	$(TEST) $(RACE) -timeout 20m $(filter-out $(LIVE) $(TIMED) $(SERVERS) $(COUNTED) $(SERIAL),$(ALL)) || status=1; \
 	$(TEST) -timeout 20m $(filter $(SERIAL),$(ALL)) || status=1; \
+	$(GO) test -C tools/release ./... || status=1; \
 	exit $$status
 
 test-attack: schemas envoy # the part that measures times

@@ -116,6 +116,9 @@ func images(ctx context.Context, args []string) error {
 			}
 			has = append(has, arch)
 		}
+		if len(has) == 0 {
+			continue
+		}
 		slices.Sort(has)
 		if err := s.Write(k, built, has, *hub, *o.to); err != nil {
 			return err

@@ -23,6 +23,10 @@ type Images map[string]v1.Image
 // Write writes the images of a kind below a folder: <kind> is an OCI image layout with all architectures, and
 // <kind>-<version>-linux-<architecture>.tar is what `docker load`, `podman load` and `ctr images import` read.
 func (s Source) Write(k Kind, images Images, archs []string, hub, to string) error {
+	tag, err := name.NewTag(hub+"/"+k.Name+":"+s.Version, name.StrictValidation)
+	if err != nil {
+		return fmt.Errorf("HUB=%s: %w", hub, err)
+	}
 	index := v1.ImageIndex(mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	for _, arch := range archs {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
@@ -40,10 +44,6 @@ func (s Source) Write(k Kind, images Images, archs []string, hub, to string) err
 	annotations := map[string]string{"org.opencontainers.image.ref.name": s.Version}
 	if err := path.AppendIndex(index, layout.WithAnnotations(annotations)); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
-	}
-	tag, err := name.NewTag(hub+"/"+k.Name+":"+s.Version, name.StrictValidation)
-	if err != nil {
-		return fmt.Errorf("HUB=%s: %w", hub, err)
 	}
 	for _, arch := range archs {
 		file := filepath.Join(to, fmt.Sprintf("%s-%s-linux-%s.tar", k.Name, s.Version, arch))
