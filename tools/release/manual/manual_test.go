@@ -85,7 +85,8 @@ func TestWrite(t *testing.T) {
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
-	for _, name := range []string{"man/man1/tool-go-on.1.gz", "completions/bash/tool", "completions/zsh/_tool", "completions/fish/tool.fish"} {
+	others := []string{"man/man1/tool-go-on.1.gz", "completions/bash/tool", "completions/zsh/_tool", "completions/fish/tool.fish"}
+	for _, name := range others {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
