@@ -87,9 +87,11 @@ demo-consul: schemas envoy ## the same with a real Consul in which the bookshop 
 	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
 	@.demo/bin/demo --consul $(ARGS)
 
-demo-kubernetes: schemas envoy kube ## a mesh in a cluster of this machine's own, with real pods (as root); ARGS=--once leaves when it has shown everything
+demo-kubernetes: schemas envoy kube ## a mesh in a cluster of this machine's own, with real pods (as root) that run the images; ARGS=--once leaves when it has shown everything
 	@$(GO) build -o .demo/bin/demo-kubernetes ./examples/kubernetes
-	@.demo/bin/demo-kubernetes $(ARGS)
+	@if command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then \
+		$(MAKE) --no-print-directory images ARCHS=$$($(GO) env GOARCH) && FAIRWAY_IMAGES=$(CURDIR)/dist/images .demo/bin/demo-kubernetes $(ARGS); \
+	else echo "images cannot be built here (apt is missing): pods run the programs as they are" >&2; .demo/bin/demo-kubernetes $(ARGS); fi
 
 test: ## what needs Go and Envoy: unit, golden, scenario and attack tests, random histories, live traffic
 	@$(MAKE) --no-print-directory -k test-rooms test-attack test-live

@@ -3,7 +3,6 @@ package release_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -18,92 +17,34 @@ import (
 
 	"fairway"
 	"fairway/test/netns"
+	"fairway/test/release/unpacked"
 	"fairway/test/rig"
 )
 
 // image is an image that was unpacked.
-type image struct {
-	root string // folder
-	User string
-	Dir  string `json:"WorkingDir"`
-	Env  []string
+type image struct{ unpacked.Image }
 
-	Entrypoint, Cmd []string
-	Labels          map[string]string
-}
-
-// blob reads a part of an image layout.
-func blob(t *testing.T, layout, digest string, into any) (file string) {
-	t.Helper()
-	file = filepath.Join(layout, "blobs", strings.Replace(digest, ":", "/", 1))
-	if into == nil {
-		return file
-	}
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// descriptor names a part of an image.
-type descriptor struct {
-	Digest   string
-	Platform struct{ Architecture, OS string }
-}
-
-// unpack unpacks the image of this machine's architecture out of an OCI image layout.
+// unpack unpacks an image, with the devices that programs of it open.
 func unpack(t *testing.T, layout string) image {
 	t.Helper()
-	var outer, inner struct{ Manifests []descriptor }
-	text, err := os.ReadFile(filepath.Join(layout, "index.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &outer)
-	}
-	if err != nil || len(outer.Manifests) != 1 {
-		t.Fatalf("%s: %v, %s", layout, err, text)
-	}
-	blob(t, layout, outer.Manifests[0].Digest, &inner)
-	i := slices.IndexFunc(inner.Manifests, func(d descriptor) bool {
-		return d.Platform.OS == "linux" && d.Platform.Architecture == runtime.GOARCH
-	})
-	if i < 0 {
-		t.Fatalf("%s has no image for this machine: %v", layout, inner)
-	}
-	var manifest struct {
-		Config descriptor
-		Layers []descriptor
-	}
-	blob(t, layout, inner.Manifests[i].Digest, &manifest)
-	out := image{root: filepath.Join(rig.Folder(t), "root")}
-	var config struct{ Config *image }
-	config.Config = &out
-	blob(t, layout, manifest.Config.Digest, &config)
-	for _, dir := range []string{"", "proc", "dev"} { // those of a container's runtime
-		if err := os.Mkdir(filepath.Join(out.root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, l := range manifest.Layers {
-		if err := command(out.root, "tar", "-xzpf", blob(t, layout, l.Digest, nil)); err != nil {
+	out := unpacked.Unpack(t, layout)
+	for _, dir := range []string{"proc", "dev"} { // those of a container's runtime
+		if err := os.Mkdir(filepath.Join(out.Root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, minor := range map[string]string{"null": "3", "urandom": "9"} {
-		if err := command(out.root, "mknod", "-m", "666", "dev/"+name, "c", "1", minor); err != nil {
+		if err := command(out.Root, "mknod", "-m", "666", "dev/"+name, "c", "1", minor); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return out
+	return image{out}
 }
 
 // words are the command that runs the image's entry point as its user, in a mount namespace in which nothing is but the image.
 func (i image) words(args ...string) []string {
 	user, group, _ := strings.Cut(i.User, ":")
-	out := []string{"--mount", "--mount-proc", "--root=" + i.root, "--wd=" + i.Dir, "--setgid=" + group, "--setuid=" + user, "--"}
+	out := []string{"--mount", "--mount-proc", "--root=" + i.Root, "--wd=" + i.Dir, "--setgid=" + group, "--setuid=" + user, "--"}
 	out = append(out, i.Entrypoint...)
 	if len(args) == 0 {
 		args = i.Cmd
@@ -130,7 +71,7 @@ func (i image) starts(t *testing.T, name string, in *netns.Namespace, env []stri
 	if err != nil {
 		t.Skip(err)
 	}
-	return rig.Launch(t, rig.Command{Name: name, Path: path, Args: i.words(args...), Env: append(i.Env, env...), Dir: i.root, In: in})
+	return rig.Launch(t, rig.Command{Name: name, Path: path, Args: i.words(args...), Env: append(i.Env, env...), Dir: i.Root, In: in})
 }
 
 // TestImages: each image, unpacked, runs its entry point as user 1337 with nothing of this machine: the control plane serves the rules of a
@@ -150,7 +91,7 @@ func TestImages(t *testing.T) {
 		if out := i.says(t, "--version"); !strings.Contains(out, program+" version "+fairway.Version) {
 			t.Errorf("%s --version says %q", program, out)
 		}
-		if roots, err := os.ReadFile(filepath.Join(i.root, "etc/ssl/certs/ca-certificates.crt")); err != nil ||
+		if roots, err := os.ReadFile(filepath.Join(i.Root, "etc/ssl/certs/ca-certificates.crt")); err != nil ||
 			strings.Count(string(roots), "BEGIN CERTIFICATE") < 50 {
 			t.Errorf("%s: roots %v, %d bytes", program, err, len(roots))
 		}
@@ -161,7 +102,7 @@ func TestImages(t *testing.T) {
 
 	in := netns.New(t)
 	in.Wire(t, func(l netns.Links) { l.Up("lo", "127.0.0.1/8") })
-	rig.Write(t, pilot.root, "rules/web.yaml", []byte(`
+	rig.Write(t, pilot.Root, "rules/web.yaml", []byte(`
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: web, namespace: default}

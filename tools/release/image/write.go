@@ -27,7 +27,7 @@ func (s Source) Write(k Kind, images Images, archs []string, hub, to string) err
 	if err != nil {
 		return fmt.Errorf("HUB=%s: %w", hub, err)
 	}
-	index := v1.ImageIndex(mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range archs {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
 			Add: images[arch], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},

@@ -28,6 +28,7 @@ func Enter() {
 // entry is what a container's first process is to be.
 type entry struct {
 	Root     string // an empty folder, under which the root file system is put together
+	Image    string // folder of an unpacked image, which stays as it is; empty: the container sees programs of this machine
 	Hostname string
 	Mounts   []mount
 	ReadOnly bool // the root file system

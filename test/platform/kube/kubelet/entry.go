@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +15,16 @@ import (
 )
 
 // Image replaces an image: programs of this machine, which the container finds in its PATH, under their names. The
-// first is the entry point.
+// first is the entry point. If the first is a folder, it is an unpacked image, and the second is the entry point in it.
 type Image []string
+
+// unpacked returns the folder of an unpacked image; empty: the image is programs of this machine.
+func (i Image) unpacked() string {
+	if s, err := os.Stat(i[0]); err != nil || !s.IsDir() {
+		return ""
+	}
+	return i[0]
+}
 
 // entry is how a container starts.
 func (p *Pod) entry(ctx context.Context, c *corev1.Container) (entry, error) {
@@ -32,8 +41,12 @@ func (p *Pod) entry(ctx context.Context, c *corev1.Container) (entry, error) {
 	for _, arg := range slices.Concat(c.Command, c.Args) {
 		e.Args = append(e.Args, expand(arg, vars))
 	}
+	first := filepath.Base(image[0])
+	if e.Image = image.unpacked(); e.Image != "" {
+		first, image = image[1], nil
+	}
 	if len(c.Command) == 0 {
-		e.Args = slices.Insert(e.Args, 0, filepath.Base(image[0]))
+		e.Args = slices.Insert(e.Args, 0, first)
 	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		e.Env = append(e.Env, name+"="+vars[name])

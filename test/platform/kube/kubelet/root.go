@@ -23,6 +23,11 @@ func (e entry) fileSystem() error {
 	if err := unix.Mount("tmpfs", e.Root, "tmpfs", 0, "mode=755"); err != nil {
 		return fmt.Errorf("root: %w", err)
 	}
+	if e.Image != "" {
+		if err := e.overlay(); err != nil {
+			return fmt.Errorf("root: %w", err)
+		}
+	}
 	at := func(path string) string { return filepath.Join(e.Root, path) }
 	for _, dir := range []string{"/proc", "/dev/shm", "/tmp", "/etc", "/old"} {
 		if err := os.MkdirAll(at(dir), 0o755); err != nil {
@@ -31,6 +36,9 @@ func (e entry) fileSystem() error {
 	}
 	mounts := make([]mount, 0, len(own)+len(devices)+len(e.Mounts))
 	for _, dir := range own {
+		if e.Image != "" {
+			break
+		}
 		if to, err := os.Readlink(dir); err == nil {
 			if err := os.Symlink(to, at(dir)); err != nil {
 				return err
@@ -50,6 +58,17 @@ func (e entry) fileSystem() error {
 	return e.turn(at)
 }
 
+// overlay lays an empty file system over the image, so that the container may write, and the image stays.
+func (e entry) overlay() error {
+	up, work := filepath.Join(e.Root, "up"), filepath.Join(e.Root, "work")
+	for _, dir := range []string{up, work} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return unix.Mount("overlay", e.Root, "overlay", 0, "lowerdir="+e.Image+",upperdir="+up+",workdir="+work)
+}
+
 // turn completes the file system and makes it the root.
 func (e entry) turn(at func(string) string) error {
 	for name, to := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
@@ -58,7 +77,11 @@ func (e entry) turn(at func(string) string) error {
 		}
 	}
 	const passwd, group = "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n", "root:x:0:\nnogroup:x:65534:\n"
-	for path, text := range map[string]string{"/etc/passwd": passwd, "/etc/group": group, "/etc/hostname": e.Hostname + "\n"} {
+	files := map[string]string{"/etc/passwd": passwd, "/etc/group": group, "/etc/hostname": e.Hostname + "\n"}
+	for path, text := range files {
+		if _, err := os.Stat(at(path)); err == nil {
+			continue // the image has it
+		}
 		if err := os.WriteFile(at(path), []byte(text), 0o644); err != nil {
 			return err
 		}

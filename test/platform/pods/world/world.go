@@ -16,6 +16,7 @@ import (
 	"fairway/test/platform/kube/cluster"
 	"fairway/test/platform/kube/front"
 	"fairway/test/platform/kube/kubelet"
+	"fairway/test/release/unpacked"
 	"fairway/test/rig"
 )
 
@@ -71,7 +72,20 @@ func Start(t testing.TB) *World {
 	return w
 }
 
+// Images is the variable that names the folder of images that `make images` wrote. Without it pods run the programs as they are built.
+const Images = "FAIRWAY_IMAGES"
+
 func images(t testing.TB, envoy string) map[string]kubelet.Image {
+	if folder := os.Getenv(Images); folder != "" {
+		of := func(name string) kubelet.Image {
+			i := unpacked.Unpack(t, filepath.Join(folder, name))
+			return kubelet.Image{i.Root, i.Entrypoint[0]}
+		}
+		proxy := of("proxyv2")
+		return map[string]kubelet.Image{
+			"fairway/pilot": of("pilot"), "fairway/proxy": proxy, "fairway/proxyv2": proxy, "bookinfo/service": {Programs[2].Path(t)},
+		}
+	}
 	return map[string]kubelet.Image{
 		"fairway/pilot":    {Programs[0].Path(t)},
 		"fairway/proxy":    {Programs[1].Path(t), envoy},
