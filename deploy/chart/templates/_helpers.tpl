@@ -29,7 +29,7 @@ app: istiod
 {{- define "fairway.image" -}}
 {{- $g := .Values.global -}}
 {{- if contains "/" .Values.pilot.image -}}{{ .Values.pilot.image }}
-{{- else -}}{{ trimSuffix "/" $g.hub }}/{{ .Values.pilot.image }}:{{ $g.tag | default .Chart.AppVersion }}{{ with $g.variant }}-{{ . }}{{ end }}{{- end }}
+{{- else -}}{{ trimSuffix "/" ($g.hub | default "") }}/{{ .Values.pilot.image }}:{{ $g.tag | default .Chart.AppVersion }}{{ with $g.variant }}-{{ . }}{{ end }}{{- end }}
 {{- end }}
 
 {{/* Where the API server finds a webhook. */}}
