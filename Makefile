@@ -61,7 +61,7 @@ build: schemas ## the three programs, into bin/
 	$(GO) build $(STAMP) -o bin/ ./cmd/...
 
 programs: schemas # static programs of each of PLATFORMS=, into dist/bin/<os>-<architecture>: all three for Linux, else pilotctl
-	@for p in $(PLATFORMS); do case $$p in linux-*) what=./cmd/... ;; *) what=./cmd/pilotctl ;; esac; mkdir -p dist/bin/$$p; echo "dist/bin/$$p"; \
+	@rm -rf dist/bin; for p in $(PLATFORMS); do case $$p in linux-*) what=./cmd/... ;; *) what=./cmd/pilotctl ;; esac; mkdir -p dist/bin/$$p; echo "dist/bin/$$p"; \
 		CGO_ENABLED=0 GOOS=$${p%%-*} GOARCH=$${p#*-} $(GO) build $(STAMP) -o dist/bin/$$p/ $$what || exit 1; done
 
 release: programs ## packages (deb, rpm), archives, the chart, a bill of materials and checksums of PLATFORMS=, into dist/release
