@@ -59,7 +59,7 @@ func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
 // apiVersion and kind) over the defaults that Istio documents. Unknown fields are errors. The object's kind is
 // "MeshConfig".
 func (d *Decoder) DecodeMeshConfig(doc Document) (*Object, []mesh.Problem) {
-	return decodePlain(doc, MeshConfig, DefaultMeshConfig(), func(c *rule.Check, m *meshconfig.MeshConfig) {
+	return decodePlain(doc, MeshConfig, DefaultMeshConfig, func(c *rule.Check, m *meshconfig.MeshConfig) {
 		addDefaultProviders(m)
 		checkMeshConfig(c, m)
 	})
@@ -68,20 +68,24 @@ func (d *Decoder) DecodeMeshConfig(doc Document) (*Object, []mesh.Problem) {
 // DecodeMeshNetworks reads a file of networks (istio.mesh.v1alpha1.MeshNetworks as plain YAML or JSON). The object's
 // kind is "MeshNetworks".
 func (d *Decoder) DecodeMeshNetworks(doc Document) (*Object, []mesh.Problem) {
-	return decodePlain(doc, MeshNetworks, newMeshNetworks(), checkMeshNetworks)
+	return decodePlain(doc, MeshNetworks, newMeshNetworks, checkMeshNetworks)
 }
 
 // decodePlain reads a document that is a message by itself, over a message that holds the defaults.
-func decodePlain[T proto.Message](doc Document, name Kind, spec T, rules func(*rule.Check, T)) (*Object, []mesh.Problem) {
+func decodePlain[T proto.Message](doc Document, name Kind, defaults func() T, rules func(*rule.Check, T)) (*Object, []mesh.Problem) {
 	w := &draft{Report: report.New(doc), key: Key{Kind: name}}
 	w.Ref = mesh.ObjectRef{Kind: string(name), File: doc.File, Line: doc.Line}
 	tree, bad := doc.Tree()
 	if !w.take(tree, bad) && w.Failed() {
 		return nil, w.Listed()
 	}
+	spec := defaults()
 	message.Fill(spec.ProtoReflect(), w.tree, report.Path{}, &w.Report)
-	if !w.Broken() {
-		rules(rule.New(&w.Report, rule.Metadata{}), spec)
+	check := func(w *draft, spec proto.Message) { rules(rule.New(&w.Report, rule.Metadata{}), spec.(T)) }
+	if w.Broken() {
+		w.judgeRest(w.tree, report.Path{}, func() proto.Message { return defaults() }, check)
+	} else {
+		check(w, spec)
 	}
 	if w.Failed() {
 		return nil, w.Sorted()

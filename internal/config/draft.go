@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/fnv"
 	"maps"
@@ -53,6 +54,19 @@ func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []
 	return w.object(spec), w.Sorted()
 }
 
+// guessIdentity has the problem of a text that does not parse name the object. It returns the mistake with a message that may be shown.
+func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
+	kind, namespace, name := document.Guess(w.Document.Text)
+	if kind == "" || name == "" {
+		return bad
+	}
+	w.refer(kind, cmp.Or(namespace, w.namespace), name)
+	if kind == string(Secret) { // the parser's own words may quote it
+		return &document.Mistake{Line: bad.Line, Message: "the text is neither valid YAML nor JSON", Fix: bad.Fix}
+	}
+	return bad
+}
+
 // take returns false if the next steps are not possible: no content, or an error.
 func (w *draft) take(tree any, bad *document.Mistake) bool {
 	if bad != nil {
@@ -95,9 +109,7 @@ func (w *draft) identify(d *Decoder) bool {
 		w.foreign(k, group, name)
 		return true
 	}
-	if !w.readMetadata() {
-		return false
-	}
+	w.readMetadata()
 	w.kind = k
 	return true
 }

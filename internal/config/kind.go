@@ -50,21 +50,30 @@ func (k *kind) decode(w *draft) proto.Message {
 	if _, version := w.apiVersion(); !slices.Contains(s.Versions, version) {
 		w.Fail("apiVersion", code.UnknownVersion, string(k.name)+" has no version "+strconv.Quote(version),
 			"write "+k.group+"/"+s.Versions[0])
-		return nil
 	}
 	known, ok := s.Validate(w.tree, &w.Report)
-	if w.tree = known; !ok {
-		return nil
-	}
+	w.tree = known
 	if k.native != nil {
+		if !ok {
+			return nil
+		}
 		return k.readNative(w)
 	}
-	spec := k.empty()
 	tree, _ := w.tree["spec"].(map[string]any)
-	message.Fill(spec.ProtoReflect(), tree, *report.Spec(), &w.Report)
+	spec := k.empty()
+	if ok {
+		message.Fill(spec.ProtoReflect(), tree, *report.Spec(), &w.Report)
+	}
 	if w.Broken() {
+		w.judgeRest(tree, *report.Spec(), k.empty, k.check)
 		return nil
 	}
+	k.check(w, spec)
+	return spec
+}
+
+// check runs the rules of the kind.
+func (k *kind) check(w *draft, spec proto.Message) {
 	if _, said := w.annotations[security.DryRun]; said && k.name != AuthorizationPolicy {
 		w.Fail("metadata.annotations["+security.DryRun+"]", code.NotSupported,
 			"only an AuthorizationPolicy can be tried out", "leave the annotation out")
@@ -72,5 +81,4 @@ func (k *kind) decode(w *draft) proto.Message {
 	check := rule.New(&w.Report, rule.Metadata{Namespace: w.key.Namespace, Annotations: w.annotations})
 	k.rules(check, spec)
 	warnDeprecated(check, *report.Spec(), spec.ProtoReflect())
-	return spec
 }

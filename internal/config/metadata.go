@@ -25,11 +25,11 @@ func UsedAnnotation(annotation string) bool {
 }
 
 // readMetadata checks the metadata as an API server does, and keeps labels, annotations and the time of creation.
-func (w *draft) readMetadata() bool {
+func (w *draft) readMetadata() {
 	meta, ok := w.tree["metadata"].(map[string]any)
 	if !ok {
 		w.Fail("metadata", code.NoName, "the object has no metadata", "give it a metadata.name")
-		return false
+		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(meta)) {
 		if !isMetaField(k) {
@@ -48,7 +48,6 @@ func (w *draft) readMetadata() bool {
 		}
 		w.created = t.Unix()
 	}
-	return !w.Failed()
 }
 
 func (w *draft) checkName(meta map[string]any) {

@@ -23,18 +23,24 @@ func (s *Schema) addErrors(tree map[string]any, errs field.ErrorList, r *report.
 			r.Fail("", code.Invalid, "", "") // is counted only
 			continue
 		}
-		at := e.Field
-		if at == "<nil>" {
-			at = ""
-		}
-		if where, ok := oneOfPlace(e.Detail); ok && at == "" {
-			message, fix := s.explainOneOf(tree, where)
-			r.Fail(where, code.Conflict, message, fix)
+		at := placeOf(e)
+		if _, is := oneOfPlace(e.Detail); is && (e.Field == "" || e.Field == "<nil>") {
+			message, fix := s.explainOneOf(tree, at)
+			r.Fail(at, code.Conflict, message, fix)
 			continue
 		}
 		word, message, fix := explain(e, at, tree)
 		r.Fail(at, word, message, fix)
 	}
+}
+
+// placeOf returns the field of a library's error.
+func placeOf(e *field.Error) string {
+	if e.Field != "" && e.Field != "<nil>" {
+		return e.Field
+	}
+	where, _ := oneOfPlace(e.Detail)
+	return where
 }
 
 // explain returns the code, message and fix of a library's error, without the field, which the problem names already.
@@ -103,7 +109,10 @@ func rightType(at string, value any, want string) string {
 func oneOfPlace(detail string) (string, bool) {
 	rest, ok := strings.CutPrefix(detail, `"`)
 	where, rest, closed := strings.Cut(rest, `"`)
-	return where, ok && closed && strings.HasPrefix(rest, " must validate one and only one schema")
+	if !ok || !closed || !strings.HasPrefix(rest, " must validate one and only one schema") {
+		return "", false
+	}
+	return where, true
 }
 
 // explainOneOf names the fields that are set and exclude each other.

@@ -189,7 +189,8 @@ func libraryErrors(t *testing.T, s *Schema, rules *cel.Validator, tree map[strin
 	return unknown, schemaErrs, ruleErrs
 }
 
-// TestWalkIsTheLibrary: our walk of schema and rules accepts exactly what the library accepts, and finds as many mistakes.
+// TestWalkIsTheLibrary: our walk of schema and rules accepts exactly what the library accepts, and finds as many mistakes. If the schema
+// refuses something, the library runs no rules; we do, where it is not refused.
 func TestWalkIsTheLibrary(t *testing.T) {
 	rules := map[string]*cel.Validator{}
 	quick, total := 0, 0
@@ -208,7 +209,8 @@ func TestWalkIsTheLibrary(t *testing.T) {
 		if want := len(unknown)+schemaErrs+ruleErrs == 0; ok != want {
 			t.Errorf("%s: %v, the library says %v %d %d\n%s\n%v", kind, ok, unknown, schemaErrs, ruleErrs, text, r.Listed())
 		}
-		if n := len(r.Listed()); !ok && n != len(unknown)+schemaErrs+ruleErrs {
+		want := len(unknown) + schemaErrs + ruleErrs
+		if n := len(r.Listed()); !ok && n != want && (schemaErrs == 0 || n < want) {
 			t.Errorf("%s: %d problems, the library has %v %d %d\n%s\n%v", kind, n, unknown, schemaErrs, ruleErrs, text, r.Listed())
 		}
 		total++

@@ -342,7 +342,8 @@ func joinField(prefix, name string) string {
 
 // ruleWalk runs the CEL rules of a schema on one document.
 type ruleWalk struct {
-	budget int64 // left of the steps that all rules together may take
+	budget  int64           // left of the steps that all rules together may take
+	refused map[string]bool // fields whose values cannot be judged
 	errs   field.ErrorList
 	failed int // values that do not pass
 
@@ -360,7 +361,7 @@ func (r *ruleWalk) walk(n *node, v any, at *report.Path) {
 	if n == nil || !n.ruled || v == nil {
 		return
 	}
-	if n.rule != nil {
+	if n.rule != nil && (len(r.refused) == 0 || !r.refused[at.String()]) {
 		r.run(n.rule, v, at)
 	}
 	switch v := v.(type) {

@@ -65,20 +65,21 @@ func hasDefaults(s *structural.Structural) bool {
 }
 
 // Validate checks a tree and fills it with defaults. known is the tree without its unknown fields; it is the tree itself if there are none.
-// ok is false if r was given a reason why the tree is invalid; unknown fields are reported to r too, but leave ok true.
+// ok is false if r was given a reason why the tree is invalid; unknown fields are reported to r too, but leave ok true. A value that the
+// schema refuses does not hide what the rules say of others.
 func (s *Schema) Validate(tree map[string]any, r *report.Report) (known map[string]any, ok bool) {
 	if s.defaults {
 		defaulting.Default(tree, s.root)
 	}
 	if s.quick.check(tree, true) == yes {
-		return tree, s.checkRules(tree, r)
+		return tree, s.checkRules(tree, nil, r)
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(tree, s.root) // where there is nothing to drop, the quick walk found nothing
 	defaulting.Default(tree, s.root)
 	known = s.unknownFields(tree, r)
-	s.openAPI(tree, r)
+	refused, whole := s.openAPI(tree, r)
 	// the checks that follow ignore the unknown fields
-	return known, !r.Broken() && s.checkRules(known, r)
+	return known, whole && s.checkRules(known, refused, r) && len(refused) == 0
 }
 
 // unknownFields reports the fields that an API server would prune, and returns the tree without them.
@@ -110,26 +111,35 @@ func (s *Schema) suggest(f, name string) string {
 	return spelling.DidYouMean(name, maps.Keys(at.props), 2)
 }
 
-// openAPI has the library judge types, enums, patterns, ranges and required fields.
-func (s *Schema) openAPI(tree map[string]any, r *report.Report) {
+// openAPI has the library judge types, enums, patterns, ranges and required fields. It returns the refused fields, with those that they are
+// in; whole is false if some values were not judged.
+func (s *Schema) openAPI(tree map[string]any, r *report.Report) (refused map[string]bool, whole bool) {
 	s.strictOnce.Do(func() { s.strict, _, s.strictErr = validation.NewSchemaValidator(s.internal) })
 	if s.strictErr != nil {
 		r.Fail("", code.NoSchema, s.strictErr.Error(), "")
-		return
+		return nil, false
 	}
 	t := &trimmer{left: maxDoubtful}
 	trimmed := t.value(s.quick, tree).(map[string]any)
-	s.addErrors(tree, validation.ValidateCustomResource(nil, trimmed, s.strict), r)
-	s.addErrors(tree, listtype.ValidateListSetsAndMaps(nil, s.root, tree), r)
+	errs := append(validation.ValidateCustomResource(nil, trimmed, s.strict), listtype.ValidateListSetsAndMaps(nil, s.root, tree)...)
+	s.addErrors(tree, errs, r)
 	if t.cut {
 		r.Fail("", code.TooMuch, "the object has too many values that may be wrong: not all were looked at",
 			"mend those that are named, or write several objects")
 	}
+	refused = map[string]bool{}
+	for _, e := range errs {
+		at := placeOf(e)
+		for refused[at] = true; at != ""; refused[at] = true {
+			at = report.Parent(at)
+		}
+	}
+	return refused, !t.cut
 }
 
-// checkRules runs the CEL rules.
-func (s *Schema) checkRules(tree map[string]any, r *report.Report) bool {
-	w := &ruleWalk{budget: celconfig.RuntimeCELCostBudget}
+// checkRules runs the CEL rules, except those of refused fields.
+func (s *Schema) checkRules(tree map[string]any, refused map[string]bool, r *report.Report) bool {
+	w := &ruleWalk{budget: celconfig.RuntimeCELCostBudget, refused: refused}
 	w.walk(s.quick, tree, &report.Path{})
 	if w.budget < 0 {
 		at, message := w.overBudget()
@@ -140,7 +150,7 @@ func (s *Schema) checkRules(tree map[string]any, r *report.Report) bool {
 	for range w.failed - mostExplained {
 		r.Fail("", code.Invalid, "", "") // is counted only
 	}
-	return !r.Broken()
+	return w.failed == 0
 }
 
 func deepCopy(v any) any {

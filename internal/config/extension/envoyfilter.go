@@ -15,7 +15,7 @@ import (
 func EnvoyFilter(c *rule.Check, ef *networking.EnvoyFilter) {
 	at := report.Spec()
 	selector := at.Key("workloadSelector")
-	c.Selector(&selector, ef.WorkloadSelector.GetLabels())
+	c.Selector(&selector, "labels", ef.WorkloadSelector.GetLabels())
 	c.Targets(at, nil, ef.TargetRefs)
 	for i, p := range ef.ConfigPatches {
 		here := at.Of("configPatches", i)

@@ -12,7 +12,7 @@ import (
 func ProxyConfig(c *rule.Check, p *networkingv1beta1.ProxyConfig) {
 	at := report.Spec()
 	selector := at.Key("selector")
-	c.Selector(&selector, p.Selector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", p.Selector.GetMatchLabels())
 	if n := p.Concurrency; n != nil && n.Value < 0 {
 		c.Fail(at.Key("concurrency"), code.BadNumber, "concurrency cannot be negative", "write 0 for as many threads as there are cores")
 	}

@@ -17,7 +17,7 @@ import (
 func Telemetry(c *rule.Check, t *telemetryv1alpha1.Telemetry) {
 	at := report.Spec()
 	selector := at.Key("selector")
-	c.Selector(&selector, t.Selector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", t.Selector.GetMatchLabels())
 	c.Targets(at, t.TargetRef, t.TargetRefs) //nolint:staticcheck // deprecated by Istio, still taken
 	for i, tr := range t.Tracing {
 		here := at.Of("tracing", i)

@@ -16,7 +16,7 @@ import (
 func WasmPlugin(c *rule.Check, p *extensionsv1alpha1.WasmPlugin) {
 	at := report.Spec()
 	selector := at.Key("selector")
-	c.Selector(&selector, p.Selector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", p.Selector.GetMatchLabels())
 	c.Targets(at, p.TargetRef, p.TargetRefs) //nolint:staticcheck // deprecated by Istio, still taken
 	checkModule(c, at, p.Url, p.Sha256)
 }
@@ -25,7 +25,7 @@ func WasmPlugin(c *rule.Check, p *extensionsv1alpha1.WasmPlugin) {
 func TrafficExtension(c *rule.Check, t *extensionsv1alpha1.TrafficExtension) {
 	at := report.Spec()
 	selector := at.Key("selector")
-	c.Selector(&selector, t.Selector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", t.Selector.GetMatchLabels())
 	c.Targets(at, nil, t.TargetRefs)
 	switch {
 	case t.GetWasm() != nil:

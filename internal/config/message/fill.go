@@ -23,14 +23,37 @@ import (
 // Fill sets the fields of m from tree, which is at a place of a document. If m already has a field, it is merged if it is a message, and
 // replaced otherwise. Mistakes in the tree are reported to r, by field, and left out of m.
 func Fill(m protoreflect.Message, tree map[string]any, at report.Path, r *report.Report) {
-	(&filler{r}).message(m, tree, &at)
+	(&filler{Report: r}).message(m, tree, &at)
 }
 
-type filler struct{ *report.Report }
+// Rest says what a field has in place of a value that cannot be read, in a message that is only judged and never used.
+type Rest uint8
+
+// The items of lists keep their places in both cases.
+const (
+	Absent  Rest = iota + 1 // the field is not set
+	Present                 // the field has some value of its type
+)
+
+// FillRest is Fill for a message that is only judged: of a tree with mistakes it reads the rest. Two messages, one for each of the cases,
+// tell which problems do not depend on the fields that cannot be read.
+func FillRest(m protoreflect.Message, tree map[string]any, at report.Path, rest Rest, r *report.Report) {
+	(&filler{r, rest}).message(m, tree, &at)
+}
+
+type filler struct {
+	*report.Report
+	rest Rest // 0: mistakes are left out, items of lists too
+}
 
 func (f *filler) message(m protoreflect.Message, tree map[string]any, at *report.Path) {
 	fields := m.Descriptor().Fields()
-	for name, v := range tree {
+	names := maps.Keys(tree)
+	if f.rest != 0 { // of fields that exclude each other, always the same one counts
+		names = slices.Values(slices.Sorted(names))
+	}
+	for name := range names {
+		v := tree[name]
 		if v == nil {
 			continue // null is as good as absent
 		}
@@ -81,12 +104,42 @@ func (f *filler) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, 
 	case fd.IsList():
 		f.listField(m, fd, v, at)
 	case fd.Message() != nil:
-		f.sub(m.Mutable(fd).Message(), v, at)
+		if !f.sub(m.Mutable(fd).Message(), v, at) && f.rest == Absent {
+			m.Clear(fd)
+		}
 	default:
 		if x, ok := f.scalar(fd, v, at); ok {
 			m.Set(fd, x)
+		} else if f.rest == Present {
+			m.Set(fd, someValue(fd))
 		}
 	}
+}
+
+// someValue returns a value of a scalar field that is not its default.
+func someValue(fd protoreflect.FieldDescriptor) protoreflect.Value {
+	switch fd.Kind() {
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString("x")
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte("x"))
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(true)
+	case protoreflect.EnumKind:
+		values := fd.Enum().Values()
+		return protoreflect.ValueOfEnum(values.Get(values.Len() - 1).Number())
+	case protoreflect.FloatKind:
+		return protoreflect.ValueOfFloat32(1)
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(1)
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		return protoreflect.ValueOfInt32(1)
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		return protoreflect.ValueOfUint32(1)
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return protoreflect.ValueOfUint64(1)
+	}
+	return protoreflect.ValueOfInt64(1)
 }
 
 func (f *filler) mapField(m protoreflect.Message, fd protoreflect.FieldDescriptor, v any, at *report.Path) {
@@ -108,6 +161,8 @@ func (f *filler) mapField(m protoreflect.Message, fd protoreflect.FieldDescripto
 			out.Set(key, val)
 		} else if val, ok := f.scalar(fd.MapValue(), e, &here); ok {
 			out.Set(key, val)
+		} else if f.rest == Present {
+			out.Set(key, someValue(fd.MapValue()))
 		}
 	}
 }
@@ -134,7 +189,10 @@ func (f *filler) listField(m protoreflect.Message, fd protoreflect.FieldDescript
 	items, ok := v.([]any)
 	if !ok {
 		f.wrong(at, v, "a list")
-		return
+		if f.rest != Present {
+			return
+		}
+		items = []any{v}
 	}
 	m.Clear(fd)
 	out := m.Mutable(fd).List()
@@ -146,16 +204,17 @@ func (f *filler) listField(m protoreflect.Message, fd protoreflect.FieldDescript
 			out.Append(val)
 		} else if val, ok := f.scalar(fd, e, &here); ok {
 			out.Append(val)
+		} else if f.rest != 0 {
+			out.Append(someValue(fd))
 		}
 	}
 }
 
-// sub fills a message inside another, the well-known ones by their own forms.
-func (f *filler) sub(m protoreflect.Message, v any, at *report.Path) {
+// sub fills a message inside another, the well-known ones by their own forms. It returns false if the value is none of the message's.
+func (f *filler) sub(m protoreflect.Message, v any, at *report.Path) bool {
 	switch name := m.Descriptor().FullName(); name {
 	case "google.protobuf.Duration":
-		f.duration(m, v, at)
-		return
+		return f.duration(m, v, at)
 	case "google.protobuf.BoolValue",
 		"google.protobuf.StringValue",
 		"google.protobuf.BytesValue",
@@ -166,26 +225,27 @@ func (f *filler) sub(m protoreflect.Message, v any, at *report.Path) {
 		"google.protobuf.FloatValue",
 		"google.protobuf.DoubleValue":
 		fd := m.Descriptor().Fields().ByName("value")
-		if x, ok := f.scalar(fd, v, at); ok {
+		x, ok := f.scalar(fd, v, at)
+		if ok {
 			m.Set(fd, x)
 		}
-		return
+		return ok
 	default:
 		if strings.HasPrefix(string(name), "google.protobuf.") {
-			f.wellKnown(m, v, at)
-			return
+			return f.wellKnown(m, v, at)
 		}
 	}
 	tree, ok := v.(map[string]any)
 	if !ok {
 		f.wrong(at, v, "a set of fields")
-		return
+		return false
 	}
 	f.message(m, tree, at)
+	return true
 }
 
 // wellKnown leaves the rarer well-known types (Struct, Value, Timestamp, Any) to protojson.
-func (f *filler) wellKnown(m protoreflect.Message, v any, at *report.Path) {
+func (f *filler) wellKnown(m protoreflect.Message, v any, at *report.Path) bool {
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = protojson.Unmarshal(text, m.Interface())
@@ -193,23 +253,25 @@ func (f *filler) wellKnown(m protoreflect.Message, v any, at *report.Path) {
 	if err != nil {
 		f.FailAt(*at, code.WrongType, "not a "+string(m.Descriptor().Name()), "")
 	}
+	return err == nil
 }
 
 // duration reads "1.5s" and, as istio.io/api's own decoder does, all that Go calls a duration: "30ms", "5m", "1h30m".
-func (f *filler) duration(m protoreflect.Message, v any, at *report.Path) {
+func (f *filler) duration(m protoreflect.Message, v any, at *report.Path) bool {
 	s, ok := v.(string)
 	if !ok {
 		f.wrong(at, v, "a duration in quotes")
-		return
+		return false
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
 		f.FailAt(*at, code.BadDuration, strconv.Quote(s)+" is not a duration", "write a number and a unit: 1.5s, 30ms, 5m")
-		return
+		return false
 	}
 	fields := m.Descriptor().Fields()
 	m.Set(fields.ByName("seconds"), protoreflect.ValueOfInt64(int64(d/time.Second)))
 	m.Set(fields.ByName("nanos"), protoreflect.ValueOfInt32(int32(d%time.Second)))
+	return true
 }
 
 func (f *filler) wrong(at *report.Path, v any, want string) {

@@ -37,6 +37,14 @@ func (p Path) String() string {
 	return b.String()
 }
 
+// Parent returns the field that a field, as String writes it, is in; empty: the whole document.
+func Parent(at string) string {
+	if open := strings.LastIndexByte(at, '['); open >= 0 && strings.HasSuffix(at, "]") {
+		return at[:open]
+	}
+	return at[:max(strings.LastIndexByte(at, '.'), 0)]
+}
+
 func (p *Path) write(b *strings.Builder) {
 	if p.up != nil {
 		p.up.write(b)

@@ -107,14 +107,15 @@ func (c *Check) ExportTo(at *report.Path, list []string, nobody bool) {
 	}
 }
 
-// Selector checks the labels of a workloadSelector: they may not be wildcards or empty names.
-func (c *Check) Selector(at *report.Path, labels map[string]string) {
+// Selector checks the labels of a selector, which it has in a field: they may not be wildcards or empty names.
+func (c *Check) Selector(at *report.Path, field string, labels map[string]string) {
+	below := at.Key(field)
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		switch {
 		case k == "":
 			c.Fail(*at, code.BadLabel, "a label without a name", "")
 		case strings.Contains(k, "*") || strings.Contains(labels[k], "*"):
-			c.Fail(at.Key(k), code.BadLabel, "a selector has no wildcards", "write the label as the workloads have it")
+			c.Fail(below.Key(k), code.BadLabel, "a selector has no wildcards", "write the label as the workloads have it")
 		}
 	}
 }

@@ -21,7 +21,7 @@ const DryRun = "istio.io/dry-run"
 func AuthorizationPolicy(c *rule.Check, p *securityv1beta1.AuthorizationPolicy) {
 	at := report.Spec()
 	selector := at.Key("selector")
-	c.Selector(&selector, p.Selector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", p.Selector.GetMatchLabels())
 	c.Targets(at, p.TargetRef, p.TargetRefs) //nolint:staticcheck // deprecated by Istio, still taken
 	custom := p.Action == securityv1beta1.AuthorizationPolicy_CUSTOM
 	switch {

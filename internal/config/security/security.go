@@ -20,7 +20,7 @@ import (
 func PeerAuthentication(c *rule.Check, p *securityv1beta1.PeerAuthentication) {
 	at := report.Spec()
 	selector := at.Key("selector")
-	c.Selector(&selector, p.Selector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", p.Selector.GetMatchLabels())
 	ports := at.Key("portLevelMtls")
 	if len(p.PortLevelMtls) > 0 && len(p.Selector.GetMatchLabels()) == 0 {
 		c.Fail(ports, code.Conflict, "settings by port need a selector", "add selector.matchLabels to select the workloads with these "+
@@ -36,7 +36,7 @@ func PeerAuthentication(c *rule.Check, p *securityv1beta1.PeerAuthentication) {
 func RequestAuthentication(c *rule.Check, r *securityv1beta1.RequestAuthentication) {
 	at := report.Spec()
 	selector := at.Key("selector")
-	c.Selector(&selector, r.Selector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", r.Selector.GetMatchLabels())
 	c.Targets(at, r.TargetRef, r.TargetRefs) //nolint:staticcheck // deprecated by Istio, still taken
 	for i, j := range r.JwtRules {
 		here := at.Of("jwtRules", i)

@@ -41,7 +41,7 @@ func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
 		seen[s.Name] = i
 	}
 	selector := at.Key("workloadSelector")
-	c.Selector(&selector, dr.WorkloadSelector.GetMatchLabels())
+	c.Selector(&selector, "matchLabels", dr.WorkloadSelector.GetMatchLabels())
 	if dr.WorkloadSelector != nil {
 		checkOwnExport(c, &export, dr.ExportTo)
 	}

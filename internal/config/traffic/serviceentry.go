@@ -40,7 +40,7 @@ func ServiceEntry(c *rule.Check, se *networking.ServiceEntry) {
 	export := at.Key("exportTo")
 	c.ExportTo(&export, se.ExportTo, true)
 	selector := at.Key("workloadSelector")
-	c.Selector(&selector, se.WorkloadSelector.GetLabels())
+	c.Selector(&selector, "labels", se.WorkloadSelector.GetLabels())
 }
 
 func checkServiceAddresses(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {

@@ -17,7 +17,7 @@ import (
 func Sidecar(c *rule.Check, s *networking.Sidecar) {
 	at := report.Spec()
 	selector := at.Key("workloadSelector")
-	c.Selector(&selector, s.WorkloadSelector.GetLabels())
+	c.Selector(&selector, "labels", s.WorkloadSelector.GetLabels())
 	if len(s.Egress)+len(s.Ingress) == 0 && s.OutboundTrafficPolicy == nil && s.InboundConnectionPool == nil {
 		c.Fail(*at, code.Missing, "the Sidecar is empty", "add egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
 	}

@@ -1,18 +1,14 @@
-package config
+package document
 
 import (
 	"bytes"
 	"strings"
-
-	"fairway/internal/config/document"
 )
 
-// guessIdentity reads kind, namespace and name out of a text that does not parse, line by line, so that its problem can name the object.
-// What is not certain is left empty. It returns the mistake with a message that may be shown.
-func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
-	var kind, name, namespace string
+// Guess reads kind, namespace and name of an object out of a text that does not parse, line by line. What is not certain is empty.
+func Guess(text []byte) (kind, namespace, name string) {
 	inMetadata := false
-	for line := range bytes.Lines(w.Document.Text) {
+	for line := range bytes.Lines(text) {
 		key, value, indented := plainField(string(line))
 		switch {
 		case key == "":
@@ -27,17 +23,7 @@ func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
 			namespace = value
 		}
 	}
-	if kind == "" || name == "" {
-		return bad
-	}
-	if namespace == "" {
-		namespace = w.namespace
-	}
-	w.refer(kind, namespace, name)
-	if kind == string(Secret) { // the parser's own words may quote it
-		return &document.Mistake{Line: bad.Line, Message: "the text is neither valid YAML nor JSON", Fix: bad.Fix}
-	}
-	return bad
+	return kind, namespace, name
 }
 
 // plainField splits "key: value" if both are simple.
