@@ -54,6 +54,7 @@ func (c *checker) translate() {
 	}
 	b.TCP(c.rule)
 	b.TLS(c.rule)
+	c.idle()
 }
 
 // quickRoutes is how many routes Envoy builds in about a second.
