@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fairway/internal/analyze/absent"
 	"fairway/internal/kubeclient"
 	"fairway/internal/mesh"
 	"fairway/internal/source/kube/translate"
@@ -23,8 +24,11 @@ type inventory struct {
 	services   []*corev1.Service
 	namespaces map[string]*corev1.Namespace
 	owners     []owner
-	injector   map[string]string // the ConfigMap of injection: its keys config and values; nil: there is none
-	remotes    map[string]bool   // clusters that Secrets say how to reach; nil: the Secrets may not be read
+	// serviceAccounts are all that are known, in no order.
+	serviceAccounts []absent.Account
+	accountsHidden  bool              // ServiceAccounts of the cluster may not be read
+	injector        map[string]string // the ConfigMap of injection: its keys config and values; nil: there is none
+	remotes         map[string]bool   // clusters that Secrets say how to reach; nil: the Secrets may not be read
 }
 
 // pod is a pod, or the pod of a template.
@@ -114,6 +118,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 		}
 		return all.Continue, len(all.Items), nil
 	})
+	i.lookAtAccounts(ctx, client, list)
 	seen := map[string]bool{}
 	list("Pods", func(lo metav1.ListOptions) (string, int, error) {
 		all, err := client.Pods(metav1.NamespaceAll).List(ctx, lo)
@@ -134,6 +139,23 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// lookAtAccounts adds the ServiceAccounts of a cluster.
+func (i *inventory) lookAtAccounts(
+	ctx context.Context, client *kubeclient.Clients, list func(string, func(metav1.ListOptions) (string, int, error)),
+) {
+	list("ServiceAccounts", func(lo metav1.ListOptions) (string, int, error) {
+		all, err := client.ServiceAccounts(metav1.NamespaceAll).List(ctx, lo)
+		if err != nil {
+			i.accountsHidden = true
+			return "", 0, err
+		}
+		for n := range all.Items {
+			i.serviceAccounts = append(i.serviceAccounts, absent.Account{Namespace: all.Items[n].Namespace, Name: all.Items[n].Name})
+		}
+		return all.Continue, len(all.Items), nil
+	})
 }
 
 // running keeps a pod of a cluster. Of several equal pods of one owner it keeps only the first.

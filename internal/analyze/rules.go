@@ -29,7 +29,7 @@ func (w *world) registries() {
 					continue
 				}
 				known := append([]string{cluster}, slices.Sorted(maps.Keys(w.remotes))...)
-				w.note(o.Problem(fmt.Sprintf("networks.%s.endpoints[%d].fromRegistry", name, i), code.UnknownRegistry, mesh.Warning,
+				w.note(o.Problem(fmt.Sprintf("networks.%s.endpoints[%d].fromRegistry", name, i), code.UnknownRegistry, mesh.Error,
 					fmt.Sprintf("no cluster %q is known (there are %s): the network has no endpoints of it",
 						from, strings.Join(known, ", ")),
 					"name a cluster as its Secret with the label istio/multiCluster does, or the control plane's own --clusterID"))
@@ -122,7 +122,7 @@ func (w *world) meshOnly() {
 			if !has {
 				continue
 			}
-			w.note(o.Problem(fmt.Sprintf("spec.hosts[%d]", i), code.SidecarsOnly, mesh.Info,
+			w.note(o.Problem(fmt.Sprintf("spec.hosts[%d]", i), code.SidecarsOnly, mesh.Warning,
 				fmt.Sprintf("the routes hold for sidecars alone; Gateway %s sends requests to the host too, by VirtualService %s, and by "+
 					"no "+
 					"route of this one", by.gateway, by.rule),

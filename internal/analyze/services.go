@@ -75,7 +75,7 @@ func (w *world) differ(number int32, first, younger led) {
 			"connections "+
 			"to the port for that", number, younger.port.Protocol, other, first.port.Protocol)
 	case first.port.Number != younger.port.Number:
-		p.Severity = mesh.Info
+		p.Severity = mesh.Warning
 		p.Message = fmt.Sprintf("its port %d leads to port %d of pods, as port %d of %s does, which has precedence: what the pods' "+
 			"proxies "+
 			"tell of "+

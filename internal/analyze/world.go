@@ -1,8 +1,13 @@
 package analyze
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"fairway/internal/analyze/absent"
 	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -74,8 +79,34 @@ func (a *analysis) together() []mesh.Problem {
 	w.registries()
 	w.providers()
 	w.meshOnly()
+	w.problems = append(w.problems, w.absent(a.o.Cluster != nil).Problems()...)
 	if a.knowsWorkloads() {
 		w.unexported()
 	}
 	return w.problems
+}
+
+// absent returns what names in objects are looked for in. whole says that a cluster is known.
+func (w *world) absent(whole bool) absent.Known {
+	known := absent.Known{
+		Objects: w.objects, Services: w.services, Namespaces: slices.Collect(maps.Keys(w.namespaces)), Accounts: w.serviceAccounts,
+		Domains: append([]string{"cluster.local"}, w.meshConfig().GetTrustDomainAliases()...),
+		Whole:   whole, AccountsHidden: w.accountsHidden, Elsewhere: w.remotes == nil || len(w.remotes) > 0,
+	}
+	if own := w.meshConfig().GetTrustDomain(); own != "" {
+		known.Domains[0] = own
+	}
+	for _, p := range w.pods {
+		known.Pods = append(known.Pods, p.Pod)
+	}
+	w.graph.Store.Read(func(tx *table.Tx) {
+		for _, m := range table.All(tx, w.graph.Registry.Merged) {
+			for _, id := range slices.Concat(m.Service.Identities, m.Service.Accounts) {
+				if ns, name, ok := absent.AccountOf(strings.TrimPrefix(id, "spiffe://")); ok {
+					known.Accounts = append(known.Accounts, absent.Account{Namespace: ns, Name: name})
+				}
+			}
+		}
+	})
+	return known
 }

@@ -7,7 +7,7 @@ import (
 	"fairway/internal/config/report"
 )
 
-// judgeRest reports what else is wrong in a document that has errors already, so that one edit mends all. The message is never used.
+// judgeRest reports the other mistakes of a document that has errors already, so that one edit mends all. The message is never used.
 func (w *draft) judgeRest(tree map[string]any, at report.Path, empty func() proto.Message, check func(*draft, proto.Message)) {
 	w.Rest(func(set bool, r *report.Report) {
 		trial, rest := *w, message.Absent

@@ -190,6 +190,11 @@ func (c *Clients) Pods(namespace string) *Client[*corev1.Pod, *corev1.PodList] {
 	return of(c.core(), "pods", namespace, empty[corev1.Pod], empty[corev1.PodList])
 }
 
+// ServiceAccounts returns the client of ServiceAccounts of a namespace.
+func (c *Clients) ServiceAccounts(namespace string) *Client[*corev1.ServiceAccount, *corev1.ServiceAccountList] {
+	return of(c.core(), "serviceaccounts", namespace, empty[corev1.ServiceAccount], empty[corev1.ServiceAccountList])
+}
+
 // Nodes returns the client of Nodes.
 func (c *Clients) Nodes() *Client[*corev1.Node, *corev1.NodeList] {
 	return of(c.core(), "nodes", "", empty[corev1.Node], empty[corev1.NodeList])

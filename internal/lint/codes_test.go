@@ -164,3 +164,52 @@ func TestCodesAreConstants(t *testing.T) {
 		})
 	}
 }
+
+// liveOfIstio are the numbers of the messages of Istio's analyzers, without those that it has retired.
+func liveOfIstio() (out []int) {
+	for _, r := range [][2]int{{1, 2}, {101, 103}, {106, 113}, {116, 116}, {118, 119}, {122, 123}, {125, 171}, {173, 174}} {
+		for n := r[0]; n <= r[1]; n++ {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// TestIstiosMessagesAreListed: docs/problems.md has a row for each message of Istio's analyzers, in order. It names a code of ours, of Istio's
+// severity or with the reason for another one, or says why there is none.
+func TestIstiosMessagesAreListed(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "problems.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := map[string]string{} // code: severities
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([a-z, ]+) \\|").FindAllStringSubmatch(string(page), -1) {
+		ours[m[1]] = m[2]
+	}
+	want := liveOfIstio()
+	row := regexp.MustCompile(`(?m)^\| IST(\d{4}) \| (\w+) \| (error|warning|info) \| (.+) \|$`)
+	for i, m := range row.FindAllStringSubmatch(string(page), -1) {
+		n, _ := strconv.Atoi(m[1])
+		if i >= len(want) || n != want[i] {
+			t.Fatalf("the row IST%s of docs/problems.md is not in its place, or there is none for the one before", m[1])
+		}
+		if strings.HasPrefix(m[4], "none") || strings.HasPrefix(m[4], "not reported yet: ") {
+			continue
+		}
+		named := regexp.MustCompile("`([A-Z]\\w+)`( \\([a-z]+)?").FindAllStringSubmatch(m[4], -1)
+		if len(named) == 0 {
+			t.Errorf("IST%s: no code of ours is named", m[1])
+		}
+		for _, c := range named {
+			severities, known := ours[c[1]]
+			other := c[2] != "" && strings.Contains(severities, strings.TrimPrefix(c[2], " ("))
+			if !known || !other && !strings.Contains(severities, m[3]) {
+				t.Errorf("IST%s is %s, and %s is %q: name a code of ours that there is, and say in brackets why it is of another severity",
+					m[1], m[3], c[1], severities)
+			}
+		}
+	}
+	if got := len(row.FindAllString(string(page), -1)); got != len(want) {
+		t.Errorf("docs/problems.md has %d of Istio's %d messages", got, len(want))
+	}
+}

@@ -36,13 +36,15 @@ var arrows = map[string][]string{
 	"door":         {"config", "mesh", "source"},
 	"quota":        {"config", "mesh", "source"},
 	"pace":         {"config", "mesh", "source"},
-	"compile":      {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden"},
-	"agent":        {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
-	"inherited":    {},
-	"golden":       {}, // of tests
-	"resident":     {},
-	"disk":         {},
-	"web":          {"limit", "mesh"},
+	"compile": {
+		"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden", "spelling",
+	},
+	"agent":     {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
+	"inherited": {},
+	"golden":    {}, // of tests
+	"resident":  {},
+	"disk":      {},
+	"web":       {"limit", "mesh"},
 	"admin": {
 		"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "questions", "snapshot",
 	},

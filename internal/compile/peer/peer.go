@@ -127,7 +127,7 @@ func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 	r.Note(o.Problem(
 		"spec.selector",
 		code.Shadowed,
-		mesh.Warning,
+		mesh.Error,
 		fmt.Sprintf("PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect", older.Namespace,
 			older.Name),
 		"merge the two, or select other workloads",

@@ -248,7 +248,7 @@ func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config
 		Object:   l.Ref,
 		Field:    "spec.hosts",
 		Code:     code.HostTaken,
-		Severity: mesh.Warning,
+		Severity: mesh.Error,
 		Message: fmt.Sprintf("sidecars take the routes for host %s from VirtualService %s/%s, which %s; this one does not hold for them",
 			host, winner.Namespace, winner.Name, why),
 		Fix: "write the routes of a host in one VirtualService",

@@ -18,7 +18,7 @@ func Shadowed[V any](r *table.Reader, objects *table.Table[config.Key, *config.O
 			continue
 		}
 		first := own[0].Key
-		r.Note(o.Problem(field, code.Shadowed, mesh.Warning,
+		r.Note(o.Problem(field, code.Shadowed, mesh.Error,
 			fmt.Sprintf("%s %s/%s, which is older, selects some of the same workloads, and is in force for them alone",
 				first.Kind, first.Namespace, first.Name),
 			"merge the two, or select other workloads"))

@@ -3,6 +3,8 @@ package unselected
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -85,6 +87,38 @@ func (f finder) all(r *table.Reader, want []label) bool {
 	return false
 }
 
+// labels yields the sets of labels of a namespace.
+func (f finder) labels(r *table.Reader, namespace string) iter.Seq[mesh.Labels] {
+	rows, _ := table.Get(r, f.by, label{namespace: namespace})
+	return func(yield func(mesh.Labels) bool) {
+		for s := range rows.All() {
+			if !yield(s.labels) {
+				return
+			}
+		}
+	}
+}
+
+// meant returns how to mend a selector that selects nothing in some namespaces.
+func meant(r *table.Reader, known []finder, selector mesh.Labels, namespaces []string) string {
+	pair := selects.Meant(selector, func(yield func(mesh.Labels) bool) {
+		for _, namespace := range namespaces {
+			for _, origin := range known {
+				for labels := range origin.labels(r, namespace) {
+					if !yield(labels) {
+						return
+					}
+				}
+			}
+		}
+	})
+	if pair == "" {
+		return "mend the selector, or label the workload"
+	}
+	name, value, _ := strings.Cut(pair, "=")
+	return "did you mean " + name + ": " + value + "?"
+}
+
 // Declare declares the package's tables, which have only problems and no rows for readers.
 func Declare(in *input.Tables, who *vouch.Tables) {
 	known := []finder{
@@ -139,7 +173,7 @@ func Declare(in *input.Tables, who *vouch.Tables) {
 				}
 				r.Note(o.Problem(of.field, code.NoWorkload, mesh.Warning,
 					fmt.Sprintf("no workload that is known in %s has the labels %s: the %s has no effect", where, selector, k.Kind),
-					"mend the selector, or label the workload"))
+					meant(r, known, selector, namespaces)))
 			})
 	}
 }

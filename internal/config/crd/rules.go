@@ -344,8 +344,8 @@ func joinField(prefix, name string) string {
 type ruleWalk struct {
 	budget  int64           // left of the steps that all rules together may take
 	refused map[string]bool // fields whose values cannot be judged
-	errs   field.ErrorList
-	failed int // values that do not pass
+	errs    field.ErrorList
+	failed  int // values that do not pass
 
 	// The rule set that takes most steps, with its place: the first of these in order.
 	most      int64

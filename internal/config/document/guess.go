@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Guess reads kind, namespace and name of an object out of a text that does not parse, line by line. What is not certain is empty.
+// Guess reads kind, namespace and name of an object out of a text that does not parse, line by line. An uncertain part is empty.
 func Guess(text []byte) (kind, namespace, name string) {
 	inMetadata := false
 	for line := range bytes.Lines(text) {

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Rest adds what is wrong in a document besides the errors that r has. judge reports all problems, twice: if the fields with errors are
+// Rest adds the other mistakes of a document that has errors. judge reports all problems, twice: if the fields with errors are
 // absent, and if they have some value. A problem counts only if it is found both times, because it does not depend on these fields then.
 func (r *Report) Rest(judge func(set bool, r *Report)) {
 	if r.Full() {

@@ -244,6 +244,8 @@ const (
 	NoClaims = "NoClaims"
 	// NoMatch: a patch of an EnvoyFilter matches nothing that the proxies are sent that it is for.
 	NoMatch = "NoMatch"
+	// NoCaller: no workload has the identity or namespace that a rule of an AuthorizationPolicy names.
+	NoCaller = "NoCaller"
 	// NoWorkload: no workload that is known has the labels that the object selects.
 	NoWorkload = "NoWorkload"
 	// NotExported: no workload is known in the namespaces that the object is exported to.
