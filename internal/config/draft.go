@@ -106,17 +106,22 @@ func (w *draft) identify(d *Decoder) bool {
 	group, _ := w.apiVersion()
 	k := d.kinds[Kind(name)]
 	if k == nil || group != k.group {
-		w.foreign(k, group, name)
-		return true
+		fix := w.foreign(k, group, name)
+		if k == nil {
+			k = d.kinds[Kind(strings.TrimSuffix(strings.TrimPrefix(fix, "did you mean "), "?"))]
+		}
+		if k == nil || !w.Failed() {
+			return true
+		}
 	}
 	w.readMetadata()
-	w.kind = k
+	w.kind = k // also if it was only meant: the other mistakes are named
 	return true
 }
 
 // foreign reports that a document's kind is not one of ours: as a Warning, or as an Error if it can only be a mistake inside Istio's own
-// groups.
-func (w *draft) foreign(k *kind, group, name string) {
+// groups. It returns the fix of a misspelt kind.
+func (w *draft) foreign(k *kind, group, name string) (fix string) {
 	_, items := w.tree["items"].([]any)
 	switch {
 	case k == nil && (name == "List" && w.tree["items"] != nil || strings.HasSuffix(name, "List") && items):
@@ -125,12 +130,13 @@ func (w *draft) foreign(k *kind, group, name string) {
 	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
 		w.Fail("apiVersion", code.UnknownVersion, name+" is not in API group "+strconv.Quote(group), "write "+k.group+"/v1")
 	case k == nil && strings.HasSuffix(group, ".istio.io"):
-		w.Fail("kind", code.UnknownKind, "API group "+group+" has no kind "+strconv.Quote(name),
-			spelling.DidYouMean(name, slices.Values(Kinds()), 3))
+		fix = spelling.DidYouMean(name, slices.Values(Kinds()), 3)
+		w.Fail("kind", code.UnknownKind, "API group "+group+" has no kind "+strconv.Quote(name), fix)
 	default:
 		w.Add("kind", code.ForeignKind, mesh.Warning,
 			name+" of API group "+strconv.Quote(group)+" is not a kind of ours and is ignored", "")
 	}
+	return fix
 }
 
 // readNames reads the object's key as far as it can be read, so that every later problem names the object.

@@ -47,7 +47,7 @@ func (k *kind) decode(w *draft) proto.Message {
 		w.Fail("", code.NoSchema, err.Error(), "")
 		return nil
 	}
-	if _, version := w.apiVersion(); !slices.Contains(s.Versions, version) {
+	if group, version := w.apiVersion(); group == k.group && !slices.Contains(s.Versions, version) {
 		w.Fail("apiVersion", code.UnknownVersion, string(k.name)+" has no version "+strconv.Quote(version),
 			"write "+k.group+"/"+s.Versions[0])
 	}

@@ -175,8 +175,8 @@ func liveOfIstio() (out []int) {
 	return out
 }
 
-// TestIstiosMessagesAreListed: docs/problems.md has a row for each message of Istio's analyzers, in order. It names a code of ours, of Istio's
-// severity or with the reason for another one, or says why there is none.
+// TestIstiosMessagesAreListed: docs/problems.md has a row for each message of Istio's analyzers, in order. It names a code of ours, of
+// Istio's severity or with the reason for another one, or says why there is none.
 func TestIstiosMessagesAreListed(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "problems.md"))
 	if err != nil {

@@ -62,15 +62,15 @@ func explain(e *field.Error, at string, tree map[string]any) (word, message, fix
 	case field.ErrorTypeDuplicate:
 		return code.Duplicate, report.Show(e.BadValue) + " is written twice", "keep one of the two"
 	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:
-		return code.TooMuch, detail, ""
+		return code.TooMuch, detail, remedyOf(detail)
 	}
 	if _, rule, failed := strings.Cut(detail, " evaluating rule: "); failed {
-		return code.Invalid, report.Show(document.Value(tree, at)) + ": " + rule, ""
+		return code.Invalid, report.Show(document.Value(tree, at)) + ": " + rule, remedyOf(rule)
 	}
 	if _, omitted := e.BadValue.(field.OmitValueType); omitted || e.BadValue == nil || e.BadValue == "" {
-		return code.Invalid, detail, ""
+		return code.Invalid, detail, remedyOf(detail)
 	}
-	return code.Invalid, report.Show(e.BadValue) + ": " + detail, ""
+	return code.Invalid, report.Show(e.BadValue) + ": " + detail, remedyOf(detail)
 }
 
 // durations matches the last part of a field that has a duration.

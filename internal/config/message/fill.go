@@ -275,7 +275,7 @@ func (f *filler) duration(m protoreflect.Message, v any, at *report.Path) bool {
 }
 
 func (f *filler) wrong(at *report.Path, v any, want string) {
-	f.FailAt(*at, code.WrongType, fmt.Sprintf("%s is not %s", report.Show(v), want), "")
+	f.FailAt(*at, code.WrongType, fmt.Sprintf("%s is not %s", report.Show(v), want), "write "+want)
 }
 
 func (f *filler) scalar(fd protoreflect.FieldDescriptor, v any, at *report.Path) (protoreflect.Value, bool) {

@@ -53,7 +53,7 @@ func checkDryRun(c *rule.Check, p *securityv1beta1.AuthorizationPolicy) {
 	metadata := report.Metadata()
 	annotations := metadata.Key("annotations")
 	if _, err := strconv.ParseBool(value); err != nil {
-		c.Fail(annotations.Key(DryRun), code.BadValue, strconv.Quote(value)+" is neither true nor false", "write true")
+		c.Fail(annotations.Key(DryRun), code.BadValue, strconv.Quote(value)+" is neither true nor false", `write "true", in quotes`)
 	}
 	if p.Action != securityv1beta1.AuthorizationPolicy_ALLOW && p.Action != securityv1beta1.AuthorizationPolicy_DENY {
 		c.Fail(annotations.Key(DryRun), code.NotSupported, "action "+p.Action.String()+" cannot be tried out", "leave the annotation out")
