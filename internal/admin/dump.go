@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"fairway/internal/admin/message"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/table"
@@ -35,7 +34,7 @@ type heldResource struct {
 func (p *Pages) clientResources(proxy xds.ProxyStatus, typ string) ([]heldResource, error) {
 	var out []heldResource
 	for _, res := range p.Streams.ClientResources(proxy.Proxy, typ) {
-		m, err := decode(typ, res.Name, res.Body())
+		m, err := message.Decode(typ, res.Name, res.Body())
 		if bare := res.Options().StateForm; bare != nil && !proxy.Delta {
 			m, err = p.complete(proxy.Proxy, res.Name, bare)
 		}
@@ -47,38 +46,15 @@ func (p *Pages) clientResources(proxy xds.ProxyStatus, typ string) ([]heldResour
 	return out, nil
 }
 
-// decode decodes bytes into the message of their type, and hides private keys.
-func decode(typ, name string, body []byte) (proto.Message, error) {
-	kind, err := protoregistry.GlobalTypes.FindMessageByURL(typ)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	m := kind.New().Interface()
-	if err := proto.Unmarshal(body, m); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if s, ok := m.(*tlsv3.Secret); ok {
-		hide(s)
-	}
-	return m, nil
-}
-
-// hide takes the key out of a secret, as Envoy's own page does.
-func hide(s *tlsv3.Secret) {
-	if c := s.GetTlsCertificate(); c != nil {
-		c.PrivateKey = &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "[redacted]"}}
-	}
-}
-
 // complete adds the virtual hosts in the tables to a route configuration.
 func (p *Pages) complete(proxy library.ProxyID, name string, bare *library.Part) (proto.Message, error) {
-	m, err := decode(xdstype.RouteURL, name, bare.Body)
+	m, err := message.Decode(xdstype.RouteURL, name, bare.Body)
 	if err != nil {
 		return nil, err
 	}
 	route := m.(*routev3.RouteConfiguration)
 	for _, body := range p.members(mesh.ProxyID(proxy), bare.MemberPrefix) {
-		host, err := decode(xdstype.VirtualHostURL, name, body)
+		host, err := message.Decode(xdstype.VirtualHostURL, name, body)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +110,7 @@ func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	text, err := protoJSON(dump)
+	text, err := protojson.Marshal(dump)
 	if err != nil {
 		fail(w, err)
 		return

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"fairway/internal/admin/change"
 	"fairway/internal/admin/page"
@@ -91,7 +92,10 @@ func (p *Pages) debug() []debugPage {
 			p.question("sync", p.syncz), false,
 		},
 		{"config_dump", "the resources sent to a proxy, in the form of Envoy's admin page: ?proxyID=", p.configDump, false},
-		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds|sds", p.resourcez, false},
+		{
+			"resourcez", "the same, one type by name: ?proxyID=&type=cds|ecds|eds|lds|rds|vhds|sds; " +
+				"with the objects that each was made from: &made=true", p.resourcez, false,
+		},
 		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz, false},
 		{"registryz", "services, and which registry's won", p.registryz, false},
 		{"endpointz", "endpoints by service", p.endpointz, false},
@@ -361,7 +365,7 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 			name != "" && name != o.Name || namespace != "" && namespace != o.Namespace {
 			continue
 		}
-		spec, err := protoJSON(o.Spec)
+		spec, err := protojson.Marshal(o.Spec)
 		if err != nil {
 			fail(w, fmt.Errorf("%s: %w", o.Key, err))
 			return

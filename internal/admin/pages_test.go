@@ -66,7 +66,7 @@ func TestAnswers(t *testing.T) {
 		{"/debug/ndsz", 400, textType, "say which proxy"},
 		{"/debug/ndsz?proxyID=web-1.shop", 200, jsonType, "[]"},
 		{"/debug/resourcez", 400, textType, "say which proxy"},
-		{"/debug/resourcez?proxyID=web-1.shop", 400, textType, "want cds, eds, lds, rds, vhds or sds"},
+		{"/debug/resourcez?proxyID=web-1.shop", 400, textType, "want cds, ecds, eds, lds, rds, vhds or sds"},
 		{"/debug/resourcez?proxyID=web-1.shop&type=cds", 200, jsonType, "outbound|80|v1|reviews.shop.svc.cluster.local"},
 		{"/debug/resourcez?proxyID=web-1.shop&type=vhds", 200, jsonType, "reviews.shop.svc.cluster.local:80"},
 		{

@@ -15,6 +15,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/admin/message"
 	"fairway/internal/admin/page"
 	"fairway/internal/interpret"
 	"fairway/internal/interpret/way"
@@ -241,7 +242,7 @@ func finder[M proto.Message](streams *xds.Server, proxy xds.ProxyStatus, typ str
 		if !has {
 			return out
 		}
-		m, err := decode(typ, name, held[at].Body())
+		m, err := message.Decode(typ, name, held[at].Body())
 		if err != nil {
 			if *failed == nil {
 				*failed = err

@@ -1,16 +1,16 @@
 package admin
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"net/http"
 	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/admin/message"
 	"fairway/internal/admin/page"
 	"fairway/internal/compile/names"
 	"fairway/internal/mesh"
@@ -161,29 +161,19 @@ func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.
 	return s, false
 }
 
-// shown returns the types that the page of resources shows under a short name: route configurations come with their virtual hosts. Types
-// that only agents receive have their own pages.
-func shown(label string) (out []xdstype.Type) {
-	for t := range xdstype.Types {
-		if xdstype.RankOf(t.URL()) != xdstype.OtherRank && (t.Label() == label || xdstype.Counted(t.URL()) == label) {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
 func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	proxy, ok := p.proxy(w, r, query.Get("proxyID"))
 	if !ok {
 		return
 	}
-	types := shown(query.Get("type"))
+	types := message.Types(query.Get("type"))
 	if len(types) == 0 {
-		writeError(w, fmt.Sprintf("type %q: want cds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
+		writeError(w, fmt.Sprintf("type %q: want cds, ecds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
 	out := []page.Resource{}
+	trace := tracer{pages: p, viewer: viewerOf(r), proxy: proxy, left: mostTracedAtOnce}
 	for _, typ := range types {
 		held, err := p.clientResources(proxy, typ.URL())
 		if err != nil {
@@ -191,15 +181,53 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		for _, h := range held {
-			text, err := protoJSON(h.message)
+			text, err := protojson.Marshal(h.message)
 			if err != nil {
 				fail(w, fmt.Errorf("%s: %w", h.name, err))
 				return
 			}
-			out = append(out, page.Resource{Name: h.name, Type: typ.URL(), Version: h.version, Body: text})
+			one := page.Resource{Name: h.name, Type: typ.URL(), Version: h.version, Body: text}
+			if query.Get("made") == "true" {
+				one.Made = trace.of(typ, h)
+			}
+			out = append(out, one)
 		}
 	}
 	writeJSON(w, out)
+}
+
+// mostTracedAtOnce bounds the resources that one answer traces to objects: each is read from the tables.
+const mostTracedAtOnce = 2000
+
+// tracer finds the objects that resources of a proxy were made from.
+type tracer struct {
+	pages  *Pages
+	viewer viewer
+	proxy  xds.ProxyStatus
+	left   int // resources that it may still trace
+}
+
+// of returns the objects by the name of the resource. For a route configuration of the state-of-the-world protocol these are the names of
+// its virtual hosts.
+func (t *tracer) of(typ xdstype.Type, h heldResource) map[string][]string {
+	names := []string{h.name}
+	if route, is := h.message.(*routev3.RouteConfiguration); is {
+		typ, names = xdstype.VirtualHosts, nil
+		for _, host := range route.VirtualHosts {
+			names = append(names, host.Name)
+		}
+	}
+	out := map[string][]string{}
+	for _, name := range names {
+		if t.left == 0 {
+			break
+		}
+		t.left--
+		if made := t.pages.made(t.viewer, mesh.ProxyID(t.proxy.Proxy), typ, name); len(made.objects) > 0 {
+			out[name] = made.objects
+		}
+	}
+	return out
 }
 
 // ndsz shows the names that a proxy's agent was sent.
@@ -222,5 +250,3 @@ func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
 	}
 	writeJSON(w, out)
 }
-
-func protoJSON(m proto.Message) (json.RawMessage, error) { return protojson.Marshal(m) }

@@ -53,7 +53,7 @@ func (s *session) certificates() *cobra.Command {
 
 // shown returns the credentials of all proxies, or of those that a name matches.
 func (s *session) shown(ctx context.Context, name string) ([]page.ProxyCertificate, error) {
-	all, err := gather[page.ProxyCertificate](ctx, s, "/debug/certz")
+	all, err := gather[page.ProxyCertificate](ctx, s, "/debug/certz", nil)
 	if err != nil || name == "" {
 		return all, err
 	}
@@ -105,9 +105,9 @@ const (
 )
 
 func (s *session) secrets() *cobra.Command {
-	var admin, agent, file string
+	var admin, agent, file, namespace string
 	c := &cobra.Command{
-		Use: "secret [PROXY]", Aliases: []string{"secrets", "s"}, Args: cobra.MaximumNArgs(1),
+		Use: "secret [PROXY]", Aliases: []string{"secrets", "s"}, Args: cobra.MaximumNArgs(1), ValidArgsFunction: s.Names,
 		Short: "The certificates a proxy has: as it showed them here, or, on its machine, all that its agent or Envoy holds",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
 			var found []secret
@@ -122,7 +122,10 @@ func (s *session) secrets() *cobra.Command {
 			case file != "":
 				found, err = fromFile(file)
 			default:
-				found, err = s.shownSecrets(cmd.Context(), args[0])
+				var proxy string
+				if proxy, err = s.Proxy(cmd.Context(), args[0], namespace); err == nil {
+					found, err = s.shownSecrets(cmd.Context(), proxy)
+				}
 			}
 			if err != nil {
 				return err
@@ -141,6 +144,7 @@ func (s *session) secrets() *cobra.Command {
 	c.Flags().StringVar(&admin, "admin", "", "host:port of Envoy's administration (127.0.0.1:15000), to be asked on its machine")
 	c.Flags().StringVar(&agent, "agent", "", "host:port of the agent's status port (127.0.0.1:15020), to be asked on its machine")
 	c.Flags().StringVarP(&file, "file", "f", "", "a saved config_dump of Envoy's")
+	c.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the proxy")
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/ctl/kubeinject"
 	"fairway/internal/ctl/output"
 	"fairway/internal/ctl/planning"
+	"fairway/internal/ctl/proxyconfig"
 	"fairway/internal/ctl/stored"
 	"fairway/internal/ctl/truth"
 	"fairway/internal/ctl/workload"
@@ -56,7 +57,8 @@ func Command(version string) *cobra.Command {
 	s.cluster.Bind(flags)
 	s.credentials.bind(flags)
 	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
-	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.services(), s.analyze(), s.tables(), s.certificates(),
+	root.AddCommand(s.proxyStatus(), proxyconfig.Command(s, s.secrets()), s.problems(),
+		s.services(), s.analyze(), s.tables(), s.certificates(),
 		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
 	root.AddCommand(truth.Commands(s)...)
 	root.AddCommand(planning.Commands(s)...)
@@ -76,6 +78,11 @@ func ambient(name string, aliases ...string) *cobra.Command {
 				"(pilotctl proxy-status)", name)
 		},
 	}
+}
+
+// Run implements proxyconfig.Session.
+func (s *session) Run(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return s.run(do)
 }
 
 func (s *session) show(cmd *cobra.Command, sh output.Sheet) error {
@@ -98,7 +105,7 @@ func (s *session) proxyStatus() *cobra.Command {
 		Use: "proxy-status [PROXY]", Aliases: []string{"ps"}, Args: cobra.MaximumNArgs(1),
 		Short: "Which proxies are connected and whether each has acknowledged all it was sent",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
-			proxies, missing := gather[page.ProxySync](cmd.Context(), s, "/debug/syncz")
+			proxies, missing := gather[page.ProxySync](cmd.Context(), s, "/debug/syncz", nil)
 			if missing != nil && len(proxies) == 0 {
 				return missing
 			}

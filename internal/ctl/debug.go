@@ -19,7 +19,7 @@ func (s *session) remoteClusters() *cobra.Command {
 		Use: "remote-clusters", Args: cobra.NoArgs,
 		Short: "The clusters that the control planes read, and how far each has got",
 		RunE: s.run(func(cmd *cobra.Command, _ []string) error {
-			clusters, err := gather[page.RemoteCluster](cmd.Context(), s, "/debug/clusterz")
+			clusters, err := gather[page.RemoteCluster](cmd.Context(), s, "/debug/clusterz", nil)
 			if err != nil {
 				return err
 			}

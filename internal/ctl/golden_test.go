@@ -103,7 +103,7 @@ func commands(t *testing.T, archive *golden.Archive) {
 		}
 		command, input, _ := strings.Cut(command, " < ")
 		args := words(command)
-		if !slices.Contains(args, "--address") {
+		if i := slices.Index(args, "--address"); i < 0 || !strings.Contains(args[i+1], ":") { // or it is a filter
 			args = append(args, "--address", p.Discovery.HTTPAddr())
 		}
 		for i, a := range args {

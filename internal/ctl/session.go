@@ -32,6 +32,7 @@ type session struct {
 	credentials     credentials
 	cluster         cluster.Flags
 	opened          []*cluster.Forwarded
+	quiet           bool // a shell reads the output
 }
 
 // close closes the connections that the command opened.
@@ -61,7 +62,7 @@ func (s *session) isDev(ctx context.Context) bool {
 	if !runs {
 		return false
 	}
-	if s.address = plane.Pages; s.cluster.Known() {
+	if s.address = plane.Pages; s.cluster.Known() && !s.quiet {
 		fmt.Fprintf(os.Stderr, "pilotctl: this is about pilot-discovery dev, with the rules of %s; --context names a cluster\n",
 			plane.Rules)
 	}
@@ -188,13 +189,13 @@ func ask[T any](ctx context.Context, s *session, path string, query url.Values) 
 
 // gather fetches a page that is a list, and joins the lists of all control planes. If some do not answer, it returns the other lists
 // together with the error.
-func gather[T any](ctx context.Context, s *session, path string) ([]T, error) {
+func gather[T any](ctx context.Context, s *session, path string, query url.Values) ([]T, error) {
 	out := []T{}
 	var errs []error
 	for c, err := range s.planes(ctx) {
 		var some []T
 		if err == nil {
-			some, err = fetch[[]T](ctx, c, path, nil)
+			some, err = fetch[[]T](ctx, c, path, query)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -303,6 +303,8 @@ type Resource struct {
 	Type    string          `json:"type"`
 	Version string          `json:"version"`
 	Body    json.RawMessage `json:"body"`
+	// Made has the objects that it was made from, if the request asks for them: by its name, or by the names of its virtual hosts.
+	Made map[string][]string `json:"made,omitempty"`
 }
 
 // PlanRequest is a change that /debug/planz is asked about.

@@ -140,6 +140,9 @@ func (r *run) settings(w folder.Welcome) (settings.Options, error) {
 	if err != nil {
 		return settings.Options{}, err
 	}
+	if err := r.o.Folder.AnnounceAdmin(w.Workload, fmt.Sprintf("127.0.0.1:%d", admin)); err != nil {
+		return settings.Options{}, err
+	}
 	labels, err := json.Marshal(w.Labels)
 	if err != nil {
 		return settings.Options{}, err

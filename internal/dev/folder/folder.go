@@ -50,6 +50,26 @@ func (f Folder) Authority() string { return filepath.Join(string(f), caDir) }
 // Agent is the folder of a workload's agent.
 func (f Folder) Agent(workload string) string { return filepath.Join(string(f), agentsDir, workload) }
 
+// adminFile is the file in a workload's folder that says where its agent answers for Envoy's administration.
+const adminFile = "admin"
+
+// AnnounceAdmin writes the host:port where a workload's agent answers for Envoy's administration.
+func (f Folder) AnnounceAdmin(workload, address string) error {
+	return safefile.Write(filepath.Join(f.Agent(workload), adminFile), []byte(address), 0o600)
+}
+
+// Admin returns what AnnounceAdmin wrote.
+func (f Folder) Admin(workload string) (string, error) {
+	if workload != filepath.Base(workload) || workload == ".." || workload == "." {
+		return "", fmt.Errorf("%q is no workload of this machine", workload)
+	}
+	if err := f.Check(); err != nil {
+		return "", err
+	}
+	text, err := safefile.Read(filepath.Join(f.Agent(workload), adminFile), mostPlane)
+	return string(text), err
+}
+
 func (f Folder) socket() string { return filepath.Join(string(f), socketFile) }
 
 // Check fails if the folder is not one that only this user can reach: everything in it is trusted.
