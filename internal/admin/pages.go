@@ -371,7 +371,7 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		info := page.ObjectInfo{
-			Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec,
+			Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: json.RawMessage(spec),
 		}
 		if len(fields) > 0 && (name != "" || o.Kind == config.MeshConfig) {
 			info.Lines = linesOf(o, fields)

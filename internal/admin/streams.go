@@ -173,7 +173,10 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := []page.Resource{}
-	trace := tracer{pages: p, viewer: viewerOf(r), proxy: proxy, left: mostTracedAtOnce}
+	trace := tracer{pages: p, viewer: viewerOf(r), proxy: proxy}
+	if query.Get("made") == "true" {
+		trace.left = mostTracedAtOnce
+	}
 	for _, typ := range types {
 		held, err := p.clientResources(proxy, typ.URL())
 		if err != nil {
@@ -186,11 +189,7 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 				fail(w, fmt.Errorf("%s: %w", h.name, err))
 				return
 			}
-			one := page.Resource{Name: h.name, Type: typ.URL(), Version: h.version, Body: text}
-			if query.Get("made") == "true" {
-				one.Made = trace.of(typ, h)
-			}
-			out = append(out, one)
+			out = append(out, page.Resource{Name: h.name, Type: typ.URL(), Version: h.version, Body: text, Made: trace.of(typ, h)})
 		}
 	}
 	writeJSON(w, out)
@@ -219,10 +218,9 @@ func (t *tracer) of(typ xdstype.Type, h heldResource) map[string][]string {
 	}
 	out := map[string][]string{}
 	for _, name := range names {
-		if t.left == 0 {
+		if t.left--; t.left < 0 {
 			break
 		}
-		t.left--
 		if made := t.pages.made(t.viewer, mesh.ProxyID(t.proxy.Proxy), typ, name); len(made.objects) > 0 {
 			out[name] = made.objects
 		}
