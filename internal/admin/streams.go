@@ -173,10 +173,7 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := []page.Resource{}
-	trace := tracer{pages: p, viewer: viewerOf(r), proxy: proxy}
-	if query.Get("made") == "true" {
-		trace.left = mostTracedAtOnce
-	}
+	trace := tracer{p, viewerOf(r), proxy, map[string]int{"true": mostTracedAtOnce}[query.Get("made")]}
 	for _, typ := range types {
 		held, err := p.clientResources(proxy, typ.URL())
 		if err != nil {
