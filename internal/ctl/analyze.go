@@ -3,7 +3,6 @@ package ctl
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -63,7 +62,7 @@ func (s *session) analyze() *cobra.Command {
 			if err != nil && len(a.shown(found)) == 0 {
 				return err // "no problems" would not be true
 			}
-			if err := a.write(cmd.OutOrStdout(), a.shown(found)); err != nil {
+			if err := output.WriteProblems(cmd.OutOrStdout(), a.format, s.own, a.shown(found)); err != nil {
 				return output.Fail(err)
 			}
 			if err != nil {
@@ -83,7 +82,7 @@ func (s *session) analyze() *cobra.Command {
 		"file with the mesh configuration (default: the files' or the cluster's, else Istio's defaults)")
 	f.StringVar(&a.fail, "failure-threshold", "Error", "lowest severity that makes the exit code 1: Info, Warning or Error")
 	f.StringVar(&a.show, "output-threshold", "Info", "lowest severity that is reported: Info, Warning or Error")
-	f.StringVarP(&a.format, "output", "o", "log", "log, json or yaml")
+	f.StringVarP(&a.format, "output", "o", "log", "log, "+strings.Join(output.ProblemFormats, ", "))
 	f.BoolVar(&a.unknown, "ignore-unknown", false, "say nothing of documents that are not objects of this mesh, as values of charts")
 	f.StringArrayVarP(&a.suppressed, "suppress", "S", nil,
 		"do not report a code for an object, as 'NoEndpoints=ServiceEntry legacy.shop'; * matches any text; may be repeated")
@@ -102,9 +101,7 @@ func (a *analysis) check(s *session, args []string) error {
 			errs = append(errs, fmt.Errorf("%s %s: want Info, Warning or Error", of.flag, printable.Text(of.value, printable.Short)))
 		}
 	}
-	if !slices.Contains([]string{"log", "json", "yaml"}, a.format) {
-		errs = append(errs, fmt.Errorf("-o %s: want log, json or yaml", printable.Text(a.format, printable.Short)))
-	}
+	errs = append(errs, output.KnownProblemFormat(a.format, "log"))
 	for _, one := range a.suppressed {
 		code, of, ok := strings.Cut(one, "=")
 		_, bad := path.Match(of, "")
@@ -149,13 +146,6 @@ func (a *analysis) isSuppressed(p mesh.Problem) bool {
 		fits, _ := path.Match(pattern, of)
 		return is && fits
 	})
-}
-
-func (a *analysis) write(w io.Writer, problems []page.ProblemInfo) error {
-	if a.format == "log" {
-		return output.Problems(w, problems)
-	}
-	return output.WriteValue(w, a.format, problems)
 }
 
 // verdict returns an error if a problem is as bad as the threshold, or worse.

@@ -28,15 +28,15 @@ func TestAnalyze(t *testing.T) {
 		says []string // other printed text
 	}{
 		{args: "clean.yaml", says: []string{"no problems"}},
-		{args: "warning.yaml", says: []string{"warning  ServiceEntry shop/legacy", "warning.yaml:", "1 warning"}},
+		{args: "warning.yaml", says: []string{"warning: ServiceEntry shop/legacy", "warning.yaml:", "1 warning"}},
 		{args: "warning.yaml --failure-threshold Warning", code: "exit code 1:", says: []string{"1 problem of"}},
 		{args: "warning.yaml --failure-threshold warning -S NoEnd*=ServiceEntry", code: "exit code 1:"},
-		{args: "error.yaml warning.yaml", code: "exit code 1:", says: []string{"error    ServiceEntry shop/legacy", "UnknownValue"}},
+		{args: "error.yaml warning.yaml", code: "exit code 1:", says: []string{"error: ServiceEntry shop/legacy", "UnknownValue"}},
 		{args: "error.yaml -o json --output-threshold Error", code: "exit code 1:", says: []string{`"code": "UnknownValue"`}},
 		{args: "error.yaml -o yaml", code: "exit code 1:", says: []string{"- code: UnknownValue"}},
 		{args: "warning.yaml missing.yaml", code: "exit code 2:", says: []string{"missing.yaml: no such file", "1 warning"}},
 		{args: "", code: "exit code 2:", says: []string{"name files or folders"}},
-		{args: "clean.yaml -o table", code: "exit code 2:", says: []string{"want log, json or yaml"}},
+		{args: "clean.yaml -o table", code: "exit code 2:", says: []string{"want log, json, yaml, oneline, sarif, github"}},
 		{args: "clean.yaml --failure-threshold bad", code: "exit code 2:", says: []string{"--failure-threshold bad"}},
 		{args: "clean.yaml -S nothing", code: "exit code 2:", says: []string{"want CODE=KIND NAME.NAMESPACE"}},
 	} {

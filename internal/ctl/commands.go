@@ -18,11 +18,15 @@ import (
 	"fairway/internal/ctl/proxyconfig"
 	"fairway/internal/ctl/stored"
 	"fairway/internal/ctl/truth"
+	"fairway/internal/ctl/validate"
 	"fairway/internal/ctl/workload"
 	"fairway/internal/printable"
 	"fairway/internal/verbs"
 	"fairway/internal/xdstype"
 )
+
+// problemList annotates the verbs whose output is a list of problems: it has more formats.
+const problemList = "problems"
 
 // ExitCode returns pilotctl's exit code: 0 without an error; 1 if the control plane did not answer or does not know, or if analyze found
 // problems at its threshold, or if something that wait waits for is not in force; 2 if the command line is wrong or names a file that
@@ -40,10 +44,15 @@ func ExitCode(err error) int {
 
 // Command returns pilotctl with all its verbs.
 func Command(version string) *cobra.Command {
-	s := &session{}
+	s := &session{own: version}
 	root := &cobra.Command{
 		Use: "pilotctl", Short: "Ask a Fairway control plane", SilenceUsage: true, SilenceErrors: true, Version: version,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return output.KnownFormat(s.format) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Annotations[problemList] != "" {
+				return output.KnownProblemFormat(s.format, "table")
+			}
+			return output.KnownFormat(s.format)
+		},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(
@@ -56,15 +65,19 @@ func Command(version string) *cobra.Command {
 	)
 	s.cluster.Bind(flags)
 	s.credentials.bind(flags)
-	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
+	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml; for problems and validate also oneline, sarif or github")
 	root.AddCommand(s.proxyStatus(), proxyconfig.Command(s, s.secrets()), s.problems(),
 		s.services(), s.analyze(), s.tables(), s.certificates(),
-		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
+		s.version(version), s.checkInject(), s.injector(), s.dashboard(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
+	check := validate.Command(validate.Options{Format: func() string { return s.format }, Version: version})
+	check.Annotations = map[string]string{problemList: "true"}
+	root.AddCommand(check)
 	root.AddCommand(truth.Commands(s)...)
 	root.AddCommand(planning.Commands(s)...)
 	root.AddCommand(stored.Commands(truth.Follow(s))...)
 	root.AddCommand(installing.Commands(&s.cluster)...)
 	root.AddCommand(ambient("ztunnel-config", "zc"), ambient("waypoint"))
+	s.complete(root)
 	verbs.Strict(root)
 	return root
 }
@@ -101,48 +114,60 @@ func (s *session) run(do func(*cobra.Command, []string) error) func(*cobra.Comma
 }
 
 func (s *session) proxyStatus() *cobra.Command {
-	return &cobra.Command{
-		Use: "proxy-status [PROXY]", Aliases: []string{"ps"}, Args: cobra.MaximumNArgs(1),
+	namespace, everywhere := "", false
+	cmd := &cobra.Command{
+		Use: "proxy-status [PROXY]", Aliases: []string{"ps"}, Args: cobra.MaximumNArgs(1), ValidArgsFunction: s.Names,
 		Short: "Which proxies are connected and whether each has acknowledged all it was sent",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
+			only := ""
+			if len(args) == 1 {
+				var err error
+				if only, err = s.Proxy(cmd.Context(), args[0], namespace); err != nil {
+					return err
+				}
+			}
 			proxies, missing := gather[page.ProxySync](cmd.Context(), s, "/debug/syncz", nil)
 			if missing != nil && len(proxies) == 0 {
 				return missing
 			}
-			if len(args) == 1 {
-				proxies = slices.DeleteFunc(proxies, func(p page.ProxySync) bool { return page.Fit(p.ProxyID, p.Identity, args[0]) == 0 })
-				if len(proxies) == 0 {
-					return fmt.Errorf("no connected proxy is called %q; pilotctl proxy-status lists them", args[0])
-				}
+			proxies = slices.DeleteFunc(proxies, func(p page.ProxySync) bool {
+				elsewhere := namespace != "" && !everywhere && !strings.HasSuffix(page.ShortName(p.ProxyID), "."+namespace)
+				return elsewhere || only != "" && page.Fit(p.ProxyID, p.Identity, only) == 0
+			})
+			if only != "" && len(proxies) == 0 {
+				return fmt.Errorf("no connected proxy is called %q; pilotctl proxy-status lists them", only)
 			}
-			sh := output.Sheet{
-				Header: []string{"NAME", "TYPE"},
-				Value:  proxies,
-				Empty:  "no proxy is connected",
-			}
-			for _, t := range statusTypes {
-				sh.Header = append(sh.Header, strings.ToUpper(t.Label()))
-			}
-			sh.Header = append(sh.Header, "VERSION")
-			proven := slices.ContainsFunc(proxies, func(p page.ProxySync) bool { return p.Identity != "" })
-			if proven {
-				sh.Header = append(sh.Header, "IDENTITY")
-			}
-			for _, p := range proxies {
-				row := []string{page.ShortName(p.ProxyID), output.OrDash(p.ProxyType)}
-				for _, t := range statusTypes {
-					row = append(row, syncState(p, t))
-				}
-				row = append(row, output.OrDash(p.IstioVersion))
-				if proven {
-					row = append(row, output.OrDash(p.Identity))
-				}
-				sh.Rows = append(sh.Rows, row)
-				sh.Notes = slices.Concat(sh.Notes, lags(p), warms(p), refusals(p), divergence(p))
-			}
-			return errors.Join(s.show(cmd, sh), missing)
+			return errors.Join(s.show(cmd, statusSheet(proxies)), missing)
 		}),
 	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only proxies of this namespace")
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces, whatever -n says")
+	return cmd
+}
+
+func statusSheet(proxies []page.ProxySync) output.Sheet {
+	sh := output.Sheet{Header: []string{"NAME", "TYPE"}, Value: proxies, Empty: "no proxy is connected"}
+	for _, t := range statusTypes {
+		sh.Header = append(sh.Header, strings.ToUpper(t.Label()))
+	}
+	sh.Header = append(sh.Header, "VERSION")
+	proven := slices.ContainsFunc(proxies, func(p page.ProxySync) bool { return p.Identity != "" })
+	if proven {
+		sh.Header = append(sh.Header, "IDENTITY")
+	}
+	for _, p := range proxies {
+		row := []string{page.ShortName(p.ProxyID), output.OrDash(p.ProxyType)}
+		for _, t := range statusTypes {
+			row = append(row, syncState(p, t))
+		}
+		row = append(row, output.OrDash(p.IstioVersion))
+		if proven {
+			row = append(row, output.OrDash(p.Identity))
+		}
+		sh.Rows = append(sh.Rows, row)
+		sh.Notes = slices.Concat(sh.Notes, lags(p), warms(p), refusals(p), divergence(p))
+	}
+	return sh
 }
 
 // statusTypes are the types that proxy-status has a column of, in istioctl's order.

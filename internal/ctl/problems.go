@@ -13,6 +13,8 @@ import (
 
 func (s *session) problems() *cobra.Command {
 	var severity string
+	var everywhere bool
+	var namespace string
 	cmd := &cobra.Command{
 		Use:   "problems",
 		Short: "List errors in users' objects: where they are and how to correct them",
@@ -32,12 +34,15 @@ func (s *session) problems() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if s.format == "json" || s.format == "yaml" {
-				return output.WriteValue(cmd.OutOrStdout(), s.format, problems)
+			if namespace != "" && !everywhere {
+				problems = slices.DeleteFunc(problems, func(p page.ProblemInfo) bool { return p.Namespace != namespace })
 			}
-			return output.Problems(cmd.OutOrStdout(), problems)
+			return output.WriteProblems(cmd.OutOrStdout(), s.format, s.own, problems)
 		}),
 	}
 	cmd.Flags().StringVar(&severity, "severity", "", "only problems at least this bad: info, warning or error")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only problems of objects of this namespace")
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces, whatever -n says")
+	cmd.Annotations = map[string]string{problemList: "true"}
 	return cmd
 }

@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -18,8 +19,9 @@ import (
 )
 
 func (s *session) services() *cobra.Command {
-	return &cobra.Command{
-		Use: "services [HOST]", Args: cobra.MaximumNArgs(1),
+	namespace := ""
+	cmd := &cobra.Command{
+		Use: "services [HOST]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: s.hostNames,
 		Short: "Which registries have each service; of one, every instance: its labels, health, locality, source and age",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
 			query := url.Values{}
@@ -27,19 +29,37 @@ func (s *session) services() *cobra.Command {
 				query.Set("host", args[0])
 			}
 			hosts, err := ask[[]page.HostInfo](cmd.Context(), s, "/debug/servicez", query)
+			if err == nil && len(args) == 1 && len(hosts) == 0 {
+				hosts, err = s.hostsLike(cmd.Context(), args[0])
+			}
 			if err != nil {
 				return err
 			}
-			if len(args) == 1 {
-				if len(hosts) == 0 {
-					asked := printable.Text(args[0], printable.Short)
-					return fmt.Errorf("no registry has a service %s; pilotctl services lists them", asked)
-				}
-				return s.show(cmd, instances(hosts, time.Now()))
+			if namespace != "" {
+				hosts = slices.DeleteFunc(hosts, func(h page.HostInfo) bool { return h.Namespace != namespace })
 			}
-			return s.show(cmd, hostList(hosts))
+			if len(args) == 0 {
+				return s.show(cmd, hostList(hosts))
+			}
+			if len(hosts) == 0 {
+				asked := printable.Text(args[0], printable.Short)
+				return fmt.Errorf("no registry has a service %s; pilotctl services lists them", asked)
+			}
+			if slices.ContainsFunc(hosts, func(h page.HostInfo) bool { return h.Hostname != hosts[0].Hostname }) {
+				return s.show(cmd, hostList(hosts))
+			}
+			return s.show(cmd, instances(hosts, time.Now()))
 		}),
 	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only hosts of this namespace")
+	return cmd
+}
+
+// hostsLike returns the hosts that a short name may mean: those that begin with it, up to a dot.
+func (s *session) hostsLike(ctx context.Context, short string) ([]page.HostInfo, error) {
+	hosts, err := ask[[]page.HostInfo](ctx, s, "/debug/servicez", nil)
+	short = strings.ToLower(short) + "."
+	return slices.DeleteFunc(hosts, func(h page.HostInfo) bool { return !strings.HasPrefix(string(h.Hostname), short) }), err
 }
 
 func hostList(hosts []page.HostInfo) output.Sheet {

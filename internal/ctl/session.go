@@ -29,6 +29,7 @@ const (
 // session holds the global flags, and the connections that were opened for them.
 type session struct {
 	address, format string
+	own             string // the version of this program
 	credentials     credentials
 	cluster         cluster.Flags
 	opened          []*cluster.Forwarded

@@ -30,6 +30,7 @@ type Flags struct {
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.Kubeconfig, "kubeconfig", "c", "", "kubeconfig file of the cluster ($KUBECONFIG, else ~/.kube/config)")
 	fs.StringVar(&f.Context, "context", "", "context of the kubeconfig (default: its current one)")
+	fs.StringVar(&f.Revision, "revision", "", "ask only control planes of this revision (default: all)")
 	fs.StringVarP(&f.Namespace, "istioNamespace", "i", "istio-system", "namespace of the control planes")
 }
 

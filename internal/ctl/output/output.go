@@ -74,7 +74,7 @@ func WriteValue(w io.Writer, format string, value any) error {
 func (s Sheet) Table(w io.Writer) error {
 	lines := []string{s.Empty}
 	if len(s.Rows) > 0 || s.Empty == "" {
-		lines = align(s.shown())
+		lines = align(s.shown(), painterOf(w))
 	}
 	for _, n := range s.Notes {
 		lines = append(lines, "", n)
@@ -106,7 +106,7 @@ func Indented(text string) string {
 }
 
 // align pads cells to columns, which are as wide as their widest cell; no line ends in a space.
-func align(rows [][]string) []string {
+func align(rows [][]string, paint painter) []string {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -120,7 +120,11 @@ func align(rows [][]string) []string {
 	for i, row := range rows {
 		var b strings.Builder
 		for j, cell := range row {
-			fmt.Fprintf(&b, "%-*s   ", widths[j], cell)
+			text := paint.word(cell)
+			if i == 0 {
+				text = paint.paint(bold, cell)
+			}
+			b.WriteString(text + strings.Repeat(" ", widths[j]-len([]rune(cell))+3))
 		}
 		lines[i] = strings.TrimRight(b.String(), " ")
 	}

@@ -9,19 +9,20 @@ import (
 	"fairway/internal/printable"
 )
 
-// Problems are printed as paragraphs: sentences and paths do not fit columns. The text after the severity is indented by indent, and at
+// Problems are printed as paragraphs: sentences and paths do not fit columns. The text below the heading is indented by indent, and at
 // most measure wide.
 const (
-	indent  = 9
+	indent  = 4
 	measure = 100
 )
 
 // Problems prints problems with their places and fixes, and how many there are.
 func Problems(w io.Writer, problems []page.ProblemInfo) error {
 	var b strings.Builder
+	paint := painterOf(w)
 	for _, p := range problems {
-		fmt.Fprintf(&b, "%-*s%s\n", indent, printable.Text(p.Severity, printable.Short), printable.Text(heading(p), 4*printable.Short))
-		paragraph(&b, "", place(p))
+		fmt.Fprintf(&b, "%s%s: %s\n", printable.Text(place(p), printable.Long), paint.word(printable.Text(p.Severity, printable.Short)),
+			paint.paint(bold, printable.Text(heading(p), 4*printable.Short)))
 		paragraph(&b, "", p.Message)
 		paragraph(&b, "fix: ", p.Fix)
 		fmt.Fprintln(&b)
@@ -43,14 +44,15 @@ func heading(p page.ProblemInfo) string {
 	return s + "  (" + p.Code + ")"
 }
 
+// place returns the beginning of a problem's line, as compilers write it; empty: the problem is in no file.
 func place(p page.ProblemInfo) string {
 	switch {
 	case p.File == "":
 		return ""
 	case p.Line == 0:
-		return p.File
+		return p.File + ": "
 	}
-	return fmt.Sprintf("%s:%d", p.File, p.Line)
+	return fmt.Sprintf("%s:%d: ", p.File, p.Line)
 }
 
 // paragraph writes a text below the heading, if it is not empty; further lines align with its first.
