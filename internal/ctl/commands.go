@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/injection"
 	"fairway/internal/ctl/installing"
 	"fairway/internal/ctl/kubeinject"
 	"fairway/internal/ctl/output"
@@ -65,16 +66,18 @@ func Command(version string) *cobra.Command {
 	)
 	s.cluster.Bind(flags)
 	s.credentials.bind(flags)
-	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml; for problems and validate also oneline, sarif or github")
+	flags.StringVarP(&s.format, "output", "o", "table",
+		"table, json or yaml; for problems and validate also oneline, sarif or github")
 	root.AddCommand(s.proxyStatus(), proxyconfig.Command(s, s.secrets()), s.problems(),
 		s.services(), s.analyze(), s.tables(), s.certificates(),
-		s.version(version), s.checkInject(), s.injector(), s.dashboard(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
+		s.version(version), injection.Check(s, &s.cluster),
+		injection.Injector(s, &s.cluster), s.dashboard(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
 	check := validate.Command(validate.Options{Format: func() string { return s.format }, Version: version})
 	check.Annotations = map[string]string{problemList: "true"}
 	root.AddCommand(check)
 	root.AddCommand(truth.Commands(s)...)
 	root.AddCommand(planning.Commands(s)...)
-	root.AddCommand(stored.Commands(truth.Follow(s))...)
+	root.AddCommand(stored.Commands(truth.Follow(s), &s.cluster)...)
 	root.AddCommand(installing.Commands(&s.cluster)...)
 	root.AddCommand(ambient("ztunnel-config", "zc"), ambient("waypoint"))
 	s.complete(root)

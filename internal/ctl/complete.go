@@ -96,9 +96,10 @@ func (s *session) complete(root *cobra.Command) {
 		}
 		for _, flag := range []string{"proxy", "from"} {
 			if verb.Flags().Lookup(flag) != nil {
-				_ = verb.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+				names := func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 					return s.Names(c, nil, typed)
-				}) // it fails only for a flag that has one
+				}
+				_ = verb.RegisterFlagCompletionFunc(flag, names) // it fails only for a flag that has one
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/injection"
 	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
 )
@@ -37,7 +38,7 @@ func (s *session) remoteClusters() *cobra.Command {
 // experimental adds verbs under the names that istioctl has for them.
 func (s *session) experimental() *cobra.Command {
 	c := &cobra.Command{Use: "x", Aliases: []string{"experimental", "exp"}, Short: "Verbs that istioctl has below x"}
-	c.AddCommand(s.internalDebug(), s.checkInject())
+	c.AddCommand(s.internalDebug(), injection.Check(s, &s.cluster))
 	return c
 }
 

@@ -67,7 +67,8 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	if out := pilotctl("__complete", "--address", slow.URL, "ps", ""); strings.Contains(out, "exit code") || time.Since(begun) > 20*time.Second {
+	out := pilotctl("__complete", "--address", slow.URL, "ps", "")
+	if strings.Contains(out, "exit code") || time.Since(begun) > 20*time.Second {
 		t.Errorf("after %s: %s", time.Since(begun), out)
 	}
 	for _, c := range [][]string{{"get", "virtuals", "virtualservice"}, {"wait", "virtuals", "virtualservice/"}} {
@@ -156,7 +157,10 @@ func TestValidate(t *testing.T) {
 	}{
 		{[]string{"-f", good}, "2 objects: valid\n", ""},
 		{[]string{"-f", lone}, "1 object: valid\n", ""},
-		{[]string{"-f", bad + "," + good}, bad + ":7: error: ServiceEntry shop/reviews  spec.resolution  (UnknownValue): ", "exit code 1: 1 error\n"},
+		{
+			[]string{"-f", bad + "," + good}, bad + ":7: error: ServiceEntry shop/reviews  spec.resolution  (UnknownValue): ",
+			"exit code 1: 1 error\n",
+		},
 		{[]string{"-f", bad, "-o", "github"}, "::error file=", "exit code 1: 1 error\n"},
 		{[]string{"-f", filepath.Join(dir, "none.yaml")}, "exit code 2: ", ""},
 		{nil, "exit code 2: say with -f", ""},

@@ -41,10 +41,23 @@ func TestKeepGolden(t *testing.T) {
 }
 
 func keepGolden(t *testing.T, archive *golden.Archive) {
-	s := etcdserver.Start(t, etcdserver.Options{})
+	verbsGolden(t, archive, etcdserver.Start(t, etcdserver.Options{}).URL())
+}
+
+// TestFolderGolden is TestKeepGolden without an etcd.
+func TestFolderGolden(t *testing.T) {
+	golden.Run(t, "testdata/folder/*.txtar", func(t *testing.T, archive *golden.Archive) {
+		t.Setenv("HOME", t.TempDir())
+		t.Setenv("KUBECONFIG", "")
+		t.Setenv("FAIRWAY_DEV", filepath.Join(t.TempDir(), "none"))
+		verbsGolden(t, archive, "")
+	})
+}
+
+func verbsGolden(t *testing.T, archive *golden.Archive, etcd string) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	t.Setenv("FAIRWAY_STORE", s.URL())
+	t.Setenv("FAIRWAY_STORE", etcd)
 	t.Setenv("TMPDIR", dir)
 	for i, f := range archive.Files {
 		line, command := strings.CutPrefix(f.Name, "$ ")
@@ -55,6 +68,14 @@ func keepGolden(t *testing.T, archive *golden.Archive) {
 			if err := os.WriteFile(f.Name, f.Data, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			continue
+		}
+		if file, is := strings.CutPrefix(line, "cat "); is {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				text = []byte(err.Error() + "\n")
+			}
+			archive.ResultAt(t, i, string(text))
 			continue
 		}
 		before, args, _ := strings.Cut(line, "pilotctl ")
@@ -69,7 +90,10 @@ func keepGolden(t *testing.T, archive *golden.Archive) {
 			}
 		}
 		got := stamps.ReplaceAllString(keeping(string(stdin), strings.Fields(args)...), "TIME")
-		got = strings.ReplaceAll(strings.ReplaceAll(got, s.URL(), "URL"), dir, "DIR")
+		if etcd != "" {
+			got = strings.ReplaceAll(got, etcd, "URL")
+		}
+		got = strings.ReplaceAll(got, dir, "DIR")
 		got = regexp.MustCompile(`pilotctl-\d+`).ReplaceAllString(got, "pilotctl-N")
 		archive.ResultAt(t, i, got)
 	}

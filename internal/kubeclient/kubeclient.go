@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
@@ -122,6 +123,24 @@ func (c *Clients) Generation(ctx context.Context, path string) (int64, error) {
 		err = json.Unmarshal(text, &out)
 	}
 	return out.Generation, err
+}
+
+// Do sends a request in JSON; path is the API server's. The body of a PATCH is YAML that the server applies.
+func (c *Clients) Do(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
+	contentType := runtime.ContentTypeJSON
+	if method == http.MethodPatch {
+		contentType = string(types.ApplyPatchType)
+	}
+	r := c.core().rest.Verb(method).AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON)
+	for name, values := range query {
+		for _, v := range values {
+			r = r.Param(name, v)
+		}
+	}
+	if body != nil {
+		r = r.SetHeader("Content-Type", contentType).Body(body)
+	}
+	return r.Do(ctx).Raw()
 }
 
 // Version asks the API server for its version.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -15,34 +16,54 @@ import (
 	"fairway/internal/config/schemas"
 )
 
-// Generation returns the generation of an object's specification in the API server; 0: there is no such object, or its kind is not one of
-// an API server's.
-func (r *Reach) Generation(ctx context.Context, k config.Key) (int64, error) {
-	for _, gv := range versionsOf(k.Kind) {
+// Resource is where an API server has a kind.
+type Resource struct {
+	Version schema.GroupVersion
+	Plural  string
+}
+
+// ErrNoKind says that an API server does not have a kind.
+var ErrNoKind = errors.New("the API server does not have this kind: pilotctl install makes its definition")
+
+// Resource returns the newest version of a kind that the API server has. The error is ErrNoKind if it has none.
+func (r *Reach) Resource(ctx context.Context, kind config.Kind) (Resource, error) {
+	for _, gv := range versionsOf(kind) {
 		served, err := r.client.Resources(ctx, gv)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return 0, fmt.Errorf("ask %s for the resources of %s: %w", r.config.Host, gv, err)
+			return Resource{}, fmt.Errorf("ask %s for the resources of %s: %w", r.config.Host, gv, err)
 		}
 		for _, of := range served {
-			if of.Kind != string(k.Kind) || of.Name == "" || strings.Contains(of.Name, "/") {
-				continue // or a subresource
+			if of.Kind == string(kind) && of.Name != "" && !strings.Contains(of.Name, "/") { // or it is a subresource
+				return Resource{gv, of.Name}, nil
 			}
-			path := "/apis/" + gv.String() + "/namespaces/" + url.PathEscape(k.Namespace) + "/" + url.PathEscape(of.Name) + "/" +
-				url.PathEscape(k.Name)
-			generation, err := r.client.Generation(ctx, path)
-			if apierrors.IsNotFound(err) {
-				return 0, nil
-			}
-			if err != nil {
-				return 0, fmt.Errorf("ask %s for the generation of %s %s/%s: %w", r.config.Host, k.Kind, k.Namespace, k.Name, err)
-			}
-			return generation, nil
 		}
 	}
-	return 0, nil
+	return Resource{}, fmt.Errorf("%s: %w", kind, ErrNoKind)
+}
+
+// Generation returns the generation of an object's specification in the API server; 0: there is no such object, or its kind is not one of
+// an API server's.
+func (r *Reach) Generation(ctx context.Context, k config.Key) (int64, error) {
+	of, err := r.Resource(ctx, k.Kind)
+	if errors.Is(err, ErrNoKind) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	path := "/apis/" + of.Version.String() + "/namespaces/" + url.PathEscape(k.Namespace) + "/" + url.PathEscape(of.Plural) + "/" +
+		url.PathEscape(k.Name)
+	generation, err := r.client.Generation(ctx, path)
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask %s for the generation of %s %s/%s: %w", r.config.Host, k.Kind, k.Namespace, k.Name, err)
+	}
+	return generation, nil
 }
 
 // versionsOf returns the versions of a kind that an API server may have, the newest first.

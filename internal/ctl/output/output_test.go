@@ -25,7 +25,8 @@ var some = []page.ProblemInfo{
 
 func TestFormats(t *testing.T) {
 	for format, want := range map[string]string{
-		"oneline": "rules/a b.yaml:7: error: VirtualService shop/reviews  spec.http  (UnknownHost): no host is 100% \ufffd[2Jhere; fix: write one\n" +
+		"oneline": "rules/a b.yaml:7: error: VirtualService shop/reviews  spec.http  (UnknownHost): " +
+			"no host is 100% \ufffd[2Jhere; fix: write one\n" +
 			"info: MeshConfig  (Old): it is old\n" +
 			"x,y:z.yaml: warning: Gateway shop/front  (UnknownHost): m\n",
 		"github": "::error file=rules/a b.yaml,line=7,title=UnknownHost::VirtualService shop/reviews  spec.http  (UnknownHost): " +

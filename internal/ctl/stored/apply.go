@@ -7,13 +7,13 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/analyze"
 	"fairway/internal/config"
+	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/output"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
@@ -30,14 +30,15 @@ type meant struct {
 }
 
 // applyObjects is a verb that stores objects.
-func applyObjects(live Live) *cobra.Command {
-	k := &keeping{}
+func applyObjects(live Live, flags *cluster.Flags) *cobra.Command {
+	k := &keeping{flags: flags}
 	w := &watching{live: live}
 	as := ""
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|FOLDER|-",
-		Short: "Store objects in etcd, where control planes read them",
-		Long: "Stores objects of files in etcd (--store); each replaces its stored version as a whole. All are validated first, as a " +
+		Short: "Store objects where control planes read them: in a folder, an etcd or a cluster",
+		Long: "Stores objects of files in a folder (--folder), in etcd (--store) or in a cluster. There the API server applies them, and " +
+			"fields of other writers stay; elsewhere each replaces its stored version as a whole. All are validated first, as a " +
 			"control plane of this version does: if one is invalid, nothing is written.\n\nAn object with a metadata.resourceVersion is " +
 			"stored only if that is still its version, so that no change is lost.\n" +
 			fmt.Sprintf("Up to %d objects, of %d KiB in all, are written at once or not at all; more in several such steps, in order.\n\n",
@@ -59,7 +60,7 @@ func applyObjects(live Live) *cobra.Command {
 			if err := refuse(cmd, problems); err != nil {
 				return err
 			}
-			err = k.with(cmd.Context(), func(s *store.Store) error {
+			err = k.with(cmd.Context(), func(s place) error {
 				done, err := k.apply(cmd.Context(), s, all)
 				if k.format == "" && !k.dryRun && err == nil {
 					w.name(cmd, done, all)
@@ -75,6 +76,7 @@ func applyObjects(live Live) *cobra.Command {
 	k.bind(cmd.Flags())
 	k.bindFiles(cmd, "to store")
 	w.bind(cmd.Flags())
+	cmd.Flags().BoolVar(&k.force, "force-conflicts", false, "in a cluster: take fields that other writers have set")
 	cmd.Flags().StringVar(&as, "kind", "", "MeshConfig or MeshNetworks: the file is that, in plain fields without apiVersion and kind")
 	cmd.Flags().StringVarP(&k.format, "output", "o", "", "print the stored objects as yaml or json, or their names (default: a line for "+
 		"each change)")
@@ -208,7 +210,7 @@ func steps(all []meant) [][]meant {
 }
 
 // apply stores objects. Together with an error it returns the objects that were stored before it.
-func (k *keeping) apply(ctx context.Context, s *store.Store, all []meant) ([]done, error) {
+func (k *keeping) apply(ctx context.Context, s place, all []meant) ([]done, error) {
 	var out []done
 	parts := steps(all)
 	for i, part := range parts {
@@ -226,7 +228,7 @@ func (k *keeping) apply(ctx context.Context, s *store.Store, all []meant) ([]don
 // mostTries is how often objects are read again if another client changes them meanwhile and no version was given.
 const mostTries = 5
 
-func (k *keeping) applyStep(ctx context.Context, s *store.Store, part []meant) ([]done, error) {
+func (k *keeping) applyStep(ctx context.Context, s place, part []meant) ([]done, error) {
 	for try := 1; ; try++ {
 		changes, out, err := k.plan(ctx, s, part)
 		if err != nil {
@@ -247,13 +249,16 @@ func (k *keeping) applyStep(ctx context.Context, s *store.Store, part []meant) (
 			if out[i].what != wasUnchanged {
 				out[i].Revision = revision
 			}
+			if c, is := s.(interface{ Unchanged(config.Key) bool }); is && out[i].what == wasConfigured && c.Unchanged(out[i].Key) {
+				out[i].what = wasUnchanged
+			}
 		}
 		return out, nil
 	}
 }
 
 // plan returns the changes that have to be written.
-func (k *keeping) plan(ctx context.Context, s *store.Store, part []meant) (changes []store.Change, out []done, err error) {
+func (k *keeping) plan(ctx context.Context, s place, part []meant) (changes []store.Change, out []done, err error) {
 	var keys []config.Key
 	for _, m := range part {
 		keys = append(keys, m.key)
@@ -269,13 +274,7 @@ func (k *keeping) plan(ctx context.Context, s *store.Store, part []meant) (chang
 			conflicts = append(conflicts, store.Conflict{Key: m.key, Was: m.was, Is: is.Revision})
 			continue
 		}
-		since := created(is.Text)
-		if since == "" {
-			if since = created(m.doc.Text); since == "" {
-				since = time.Now().UTC().Format(time.RFC3339)
-			}
-		}
-		text, err := store.Stored(m.doc, m.key, since)
+		text, err := s.Form(m.doc, m.key, is)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s:%d: %w", m.doc.File, m.doc.Line, err)
 		}
@@ -326,14 +325,14 @@ func (k *keeping) showDone(w io.Writer, all []done) error {
 }
 
 // deleteObjects is the verb that deletes objects.
-func deleteObjects() *cobra.Command {
-	k := &keeping{}
+func deleteObjects(flags *cluster.Flags) *cobra.Command {
+	k := &keeping{flags: flags}
 	missing := false
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME... | KIND/NAME... | -f FILE|FOLDER|-",
-		Short: "Delete objects from etcd",
-		Long: "Deletes objects from etcd (--store), by name or as listed in files. If an object of a file has a " +
-			"metadata.resourceVersion, it is deleted only if that is still its version.\n\n" +
+		Short: "Delete objects where control planes read them: from a folder, an etcd or a cluster",
+		Long: "Deletes objects of a folder (--folder), of etcd (--store) or of a cluster, by name or as listed in files. " +
+			"If an object of a file has a metadata.resourceVersion, it is deleted only if that is still its version.\n\n" +
 			"  pilotctl delete vs reviews ratings -n shop\n" +
 			"  pilotctl delete -f old.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -344,7 +343,7 @@ func deleteObjects() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return k.with(cmd.Context(), func(s *store.Store) error {
+			return k.with(cmd.Context(), func(s place) error {
 				var out []done
 				for _, part := range steps(all) {
 					some, err := k.deleteStep(cmd.Context(), s, part, missing)
@@ -389,7 +388,7 @@ func (k *keeping) leaving(cmd *cobra.Command, args []string) ([]meant, error) {
 	return out, nil
 }
 
-func (k *keeping) deleteStep(ctx context.Context, s *store.Store, part []meant, missing bool) ([]done, error) {
+func (k *keeping) deleteStep(ctx context.Context, s place, part []meant, missing bool) ([]done, error) {
 	var keys []config.Key
 	for _, m := range part {
 		keys = append(keys, m.key)

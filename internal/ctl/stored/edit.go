@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/config"
+	"fairway/internal/ctl/cluster"
 	"fairway/internal/disk"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
@@ -19,13 +20,14 @@ import (
 )
 
 // editObject is the verb that lets a user edit an object.
-func editObject() *cobra.Command {
-	k := &keeping{}
+func editObject(flags *cluster.Flags) *cobra.Command {
+	k := &keeping{flags: flags, replace: true}
 	cmd := &cobra.Command{
 		Use:   "edit KIND NAME | KIND/NAME",
-		Short: "Change an object in etcd with an editor",
-		Long: "Opens an object of etcd (--store) with $VISUAL or $EDITOR, and stores the edited text. If it is invalid, it is opened " +
-			"again with the errors. If the object has changed in etcd meanwhile, nothing is written, and the edited text stays in a file.",
+		Short: "Change an object with an editor, where control planes read it",
+		Long: "Opens an object with $VISUAL or $EDITOR, and stores the edited text. The object is in a folder (--folder), in etcd " +
+			"(--store) or in a cluster. If the text is invalid, it is opened again with the errors. If the object has changed " +
+			"meanwhile, nothing is written, and the edited text stays in a file.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := k.check(cmd, ""); err != nil {
@@ -38,7 +40,7 @@ func editObject() *cobra.Command {
 			case len(w.keys) != 1:
 				return errors.New("name one object: KIND NAME, or KIND/NAME")
 			}
-			return k.with(cmd.Context(), func(s *store.Store) error { return k.edit(cmd, s, w.keys[0]) })
+			return k.with(cmd.Context(), func(s place) error { return k.edit(cmd, s, w.keys[0]) })
 		},
 	}
 	k.bind(cmd.Flags())
@@ -48,7 +50,7 @@ func editObject() *cobra.Command {
 // note begins the lines at the top of a file that are for the editing user.
 const note = "#: "
 
-func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error {
+func (k *keeping) edit(cmd *cobra.Command, s place, key config.Key) error {
 	item, there, err := s.Get(cmd.Context(), key)
 	switch {
 	case err != nil:
@@ -125,7 +127,7 @@ func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte,
 }
 
 // store writes an object as the user edited it, or returns its mistakes.
-func (k *keeping) store(cmd *cobra.Command, s *store.Store, key config.Key, was store.Item, text []byte) (wrong []string, err error) {
+func (k *keeping) store(cmd *cobra.Command, s place, key config.Key, was store.Item, text []byte) (wrong []string, err error) {
 	doc := config.Document{Line: 1, Text: text}
 	m := meant{doc: doc, key: key, was: was.Revision, had: true}
 	if !store.Single(key.Kind) {
@@ -151,7 +153,7 @@ func (k *keeping) store(cmd *cobra.Command, s *store.Store, key config.Key, was 
 	return nil, k.put(cmd.Context(), cmd, s, m)
 }
 
-func (k *keeping) put(ctx context.Context, cmd *cobra.Command, s *store.Store, m meant) error {
+func (k *keeping) put(ctx context.Context, cmd *cobra.Command, s place, m meant) error {
 	out, err := k.applyStep(ctx, s, []meant{m})
 	if err != nil {
 		return err

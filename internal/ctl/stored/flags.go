@@ -12,19 +12,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"fairway/internal/config"
+	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
 	"fairway/internal/servers"
 	"fairway/internal/store"
 )
 
-// Commands returns the verbs: get, apply, delete and edit. live asks the control planes that read what apply stores.
-func Commands(live Live) []*cobra.Command {
-	return []*cobra.Command{getObjects(), applyObjects(live), deleteObjects(), editObject()}
+// Commands returns the verbs: get, apply, delete and edit. live asks the control planes that read the objects; flags name the cluster.
+func Commands(live Live, flags *cluster.Flags) []*cobra.Command {
+	return []*cobra.Command{getObjects(flags), applyObjects(live, flags), deleteObjects(flags), editObject(flags)}
 }
 
-// keeping holds the flags of the verbs that read and write objects in etcd.
+// keeping holds the flags of the verbs that read and write objects.
 type keeping struct {
+	flags     *cluster.Flags
+	folder    string
+	inCluster bool
+	force     bool // takes fields from other writers
+	replace   bool // writes objects as a whole
+
 	reach     servers.Reach
 	layout    store.Layout
 	namespace string
@@ -41,6 +48,8 @@ func variable(flag string) string {
 
 // bind declares the flags that select an etcd.
 func (k *keeping) bind(f *pflag.FlagSet) {
+	f.StringVar(&k.folder, "folder", "", "folder of files that a control plane reads (its --configDir); without a flag of a place: the "+
+		"rules of pilot-discovery dev if it runs, else the kubeconfig's cluster")
 	f.StringSliceVar(&k.reach.URLs, "store", nil, "URLs of etcd's members, as https://etcd-1:2379,https://etcd-2:2379 (FAIRWAY_STORE; "+
 		"each of the flags that follow has a variable of its own, too: FAIRWAY_STORE_CACERT)")
 	f.StringVar(&k.reach.CAFile, "store-cacert", "", "file with the roots that verify etcd (default: the machine's)")
@@ -69,14 +78,15 @@ func environment(f *pflag.FlagSet) (err error) {
 
 // check validates the command line.
 func (k *keeping) check(cmd *cobra.Command, formats ...string) error {
-	if err := environment(cmd.Flags()); err != nil {
-		return err
-	}
 	if !slices.Contains(formats, k.format) {
 		return fmt.Errorf("-o %s: want %s", printable.Text(k.format, printable.Short), strings.Join(formats, ", "))
 	}
-	if len(k.reach.URLs) == 0 {
-		return errors.New("which etcd? say --store https://HOST:2379, or set FAIRWAY_STORE")
+	explicit := cmd.Flags().Changed("store")
+	if err := environment(cmd.Flags()); err != nil {
+		return err
+	}
+	if err := k.choose(cmd, explicit); err != nil || len(k.reach.URLs) == 0 {
+		return err
 	}
 	if err := (store.Reach{Reach: k.reach}).Validate(); err != nil {
 		return fmt.Errorf("--store: %w", err)
@@ -84,13 +94,13 @@ func (k *keeping) check(cmd *cobra.Command, formats ...string) error {
 	return k.layout.Validate()
 }
 
-// with opens the store and calls do with it.
-func (k *keeping) with(ctx context.Context, do func(*store.Store) error) error {
+// with opens the place and calls do with it.
+func (k *keeping) with(ctx context.Context, do func(place) error) error {
 	decoder, err := k.decoder()
 	if err != nil {
 		return output.Fail(err)
 	}
-	s, err := store.Open(ctx, store.Reach{Reach: k.reach}, k.layout, decoder)
+	s, err := k.open(ctx, decoder)
 	if err != nil {
 		return output.Fail(err)
 	}

@@ -11,20 +11,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/config"
+	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
 	"fairway/internal/store"
 )
 
 // getObjects is the verb that shows objects that are kept in etcd.
-func getObjects() *cobra.Command {
-	k := &keeping{}
+func getObjects(flags *cluster.Flags) *cobra.Command {
+	k := &keeping{flags: flags}
 	everywhere := false
 	cmd := &cobra.Command{
 		Use:   "get KIND|all [NAME]... | KIND/NAME...",
-		Short: "Objects that are kept in etcd",
-		Long: "Shows objects that are kept in etcd (--store). KIND may be written as VirtualService, virtualservices or vs; several with " +
-			"commas. all is every kind but MeshConfig and MeshNetworks.\n\n" +
+		Short: "Objects as control planes read them: of a folder, an etcd or a cluster",
+		Long: "Shows objects of a folder (--folder), of etcd (--store) or of a cluster. KIND may be written as " +
+			"VirtualService, virtualservices or vs; several with commas. all is every kind but MeshConfig and MeshNetworks.\n\n" +
 			"  pilotctl get vs -n shop\n" +
 			"  pilotctl get VirtualService/reviews -n shop -o yaml\n" +
 			"  pilotctl get all -A -o yaml > everything.yaml",
@@ -37,7 +38,7 @@ func getObjects() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return k.with(cmd.Context(), func(s *store.Store) error {
+			return k.with(cmd.Context(), func(s place) error {
 				namespace := k.namespace
 				if everywhere {
 					namespace = ""

@@ -1,4 +1,4 @@
-package ctl
+package injection
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ type verdict struct {
 	Reason   string `json:"reason"`
 }
 
-// checkInject shows whether the API server would inject pods, and by which webhook.
-func (s *session) checkInject() *cobra.Command {
+// Check returns the verb check-inject, which shows whether the API server would inject pods, and by which webhook.
+func Check(s Session, flags *cluster.Flags) *cobra.Command {
 	var namespace, selector string
 	c := &cobra.Command{
 		Use:   "check-inject [KIND/]NAME",
@@ -39,11 +39,11 @@ func (s *session) checkInject() *cobra.Command {
 			"there yet.\n\n  pilotctl check-inject -n shop web-1\n  pilotctl check-inject -n shop deployment/web\n" +
 			"  pilotctl check-inject -n shop -l app=web",
 		Args: cobra.MaximumNArgs(1),
-		RunE: s.run(func(cmd *cobra.Command, args []string) error {
+		RunE: s.Run(func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (selector != "") {
 				return fmt.Errorf("name a pod, or labels with -l")
 			}
-			r, err := cluster.Open(s.cluster)
+			r, err := cluster.Open(*flags)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (s *session) checkInject() *cobra.Command {
 			for _, v := range found {
 				sh.Rows = append(sh.Rows, []string{v.Webhook, output.OrDash(v.Revision), words[v.Injected], v.Reason})
 			}
-			return s.show(cmd, sh)
+			return sh.Write(cmd.OutOrStdout(), s.Format())
 		}),
 	}
 	c.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the pod")

@@ -1,4 +1,4 @@
-package ctl
+package injection
 
 import (
 	"cmp"
@@ -24,14 +24,14 @@ type injection struct {
 	Namespaces []string `json:"namespaces"`
 }
 
-// injector has istioctl's verbs about injection.
-func (s *session) injector() *cobra.Command {
+// Injector returns istioctl's verbs about injection.
+func Injector(s Session, flags *cluster.Flags) *cobra.Command {
 	c := &cobra.Command{Use: "injector", Short: "The webhooks that put proxies into pods"}
 	c.AddCommand(&cobra.Command{
 		Use: "list", Args: cobra.NoArgs,
 		Short: "List the webhooks that put proxies into pods, and the namespaces that each is for",
-		RunE: s.run(func(cmd *cobra.Command, _ []string) error {
-			r, err := cluster.Open(s.cluster)
+		RunE: s.Run(func(cmd *cobra.Command, _ []string) error {
+			r, err := cluster.Open(*flags)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (s *session) injector() *cobra.Command {
 				slices.Sort(one.Namespaces)
 				found = append(found, *one)
 			}
-			return s.show(cmd, injectionSheet(found))
+			return injectionSheet(found).Write(cmd.OutOrStdout(), s.Format())
 		}),
 	})
 	return c
