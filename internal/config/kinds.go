@@ -139,7 +139,7 @@ func reading(by func(secret.Input) (*Credential, *structpb.Struct)) func(*draft)
 var shortKinds = map[string]Kind{
 	"vs": VirtualService, "dr": DestinationRule, "gw": Gateway, "se": ServiceEntry,
 	"we": WorkloadEntry, "wg": WorkloadGroup, "pa": PeerAuthentication, "ra": RequestAuthentication,
-	"ap": AuthorizationPolicy,
+	"ap": AuthorizationPolicy, "authz": AuthorizationPolicy,
 }
 
 // KindCalled returns the one of some kinds that a word names: in singular or plural, in any case, or by the short name of Istio's CRD;

@@ -140,7 +140,11 @@ func (c *Clients) Do(ctx context.Context, method, path string, query url.Values,
 	if body != nil {
 		r = r.SetHeader("Content-Type", contentType).Body(body)
 	}
-	return r.Do(ctx).Raw()
+	result := r.Do(ctx)
+	if err := result.Error(); err != nil { // with what the server says of it
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // Version asks the API server for its version.
