@@ -25,7 +25,8 @@ const front = `{"apiVersion":"networking.istio.io/v1","kind":"Gateway","metadata
 func server(t *testing.T) (flags cluster.Flags, seen *[]string) {
 	seen = new([]string)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		const list, object = "/apis/networking.istio.io/v1/namespaces/shop/gateways", "/apis/networking.istio.io/v1/namespaces/shop/gateways/front"
+		const list = "/apis/networking.istio.io/v1/namespaces/shop/gateways"
+		const object = list + "/front"
 		body, _ := io.ReadAll(r.Body)
 		if r.Method != http.MethodGet {
 			*seen = append(*seen, r.Method+" "+r.URL.String()+" "+r.Header.Get("Content-Type")+" "+strings.TrimSpace(string(body)))
@@ -102,7 +103,8 @@ func TestObjects(t *testing.T) {
 	if _, err = c.Commit(ctx, []store.Change{{Key: key, Text: text, Was: 7}}); err != nil {
 		t.Error(err)
 	}
-	if _, err = c.Commit(ctx, []store.Change{{Key: key, Text: text, Was: 6}}); err == nil || !strings.Contains(err.Error(), "another writer") {
+	_, err = c.Commit(ctx, []store.Change{{Key: key, Text: text, Was: 6}})
+	if err == nil || !strings.Contains(err.Error(), "another writer") {
 		t.Error(err)
 	}
 	if _, err = c.Commit(ctx, []store.Change{{Key: key, Was: 7}}); err != nil {
