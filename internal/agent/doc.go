@@ -14,7 +14,7 @@
 //	socket      unix sockets for Envoy                token       a secret that its Envoy shows
 //	peer        who is at a connection's other end    cpu         how many processors may be used
 //	early       signals from the first moment on      warming     Envoy's listeners and clusters that warm
-//	reach       why the control plane is not reached
+//	reach       why the control plane is not reached  planes      which of several control planes is used
 //
 // None of them makes configuration: the control plane does that, over xDS. They link nothing of Kubernetes.
 package agent

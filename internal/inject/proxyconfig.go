@@ -59,7 +59,7 @@ func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Reque
 		w.proxyConfigOwn, err = ordered(over)
 		n.wrong(annotation.ProxyConfig.Name, err)
 	}
-	w.proxyConfig.DiscoveryAddress = n.text(annotation.SidecarDiscoveryAddress, w.proxyConfig.DiscoveryAddress, hostPort)
+	w.proxyConfig.DiscoveryAddress = n.text(annotation.SidecarDiscoveryAddress, w.proxyConfig.DiscoveryAddress, hostPorts)
 	n.wrong(annotation.ProxyConfig.Name, checkProxyConfig(w.proxyConfig))
 	w.hold = w.proxyConfig.GetHoldApplicationUntilProxyStarts().GetValue()
 	w.statusPort = i.statusPort(n, w.proxyConfig)
@@ -127,6 +127,15 @@ func protoWords(err error) string {
 	return printable.Text(decodersNoise.ReplaceAllString(words, ""), printable.Long)
 }
 
+func hostPorts(value string) error {
+	for one := range strings.SplitSeq(value, ",") {
+		if err := hostPort(strings.TrimSpace(one)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func hostPort(value string) error {
 	host, port, err := net.SplitHostPort(value)
 	if err != nil || host == "" || form.Number(1, 65535)(port) != nil {
@@ -141,7 +150,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // checkProxyConfig refuses values that the agent, or the API server, would refuse.
 func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 	var errs []error
-	if err := hostPort(c.GetDiscoveryAddress()); err != nil {
+	if err := hostPorts(c.GetDiscoveryAddress()); err != nil {
 		errs = append(errs, fmt.Errorf("discoveryAddress: %w", err))
 	}
 	if err := form.Number(0, 65535)(strconv.Itoa(int(c.GetStatusPort()))); err != nil {

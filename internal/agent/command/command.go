@@ -94,8 +94,8 @@ func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 		&f.DiscoveryAddress,
 		"discoveryAddress",
 		"",
-		"host:port of the control plane's gRPC (default PROXY_CONFIG's, else istiod.istio-system.svc:15010, or :15012 "+
-			"with the workload's identity)",
+		"host:port of the control plane's gRPC; several with commas between: one of them is used, and another one within 2 s if it is "+
+			"gone (default PROXY_CONFIG's, else istiod.istio-system.svc:15010, or :15012 with the workload's identity)",
 	)
 	s.StringVar(&f.Envoy, "envoy", "", "Envoy's binary (default PROXY_CONFIG's binaryPath, else envoy in PATH)")
 	s.StringVar(&f.ConfigPath, "configPath", "", "folder for the files written for Envoy (default ./etc/istio/proxy)")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -204,7 +205,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 		defer close(done)
 		a.handleSignals(ctx, signals, stop)
 	}()
-	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", a.o.Bootstrap.Discovery.String(),
+	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", strings.Join(a.o.Bootstrap.Discoveries(), ","),
 		"admin", adminName(a.o.Bootstrap, a.at), "status", a.o.Status.Listen)
 	err := withParts(ctx, a.log, a.parts(), a.serve)
 	stop()

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/internal/agent/epoch"
@@ -42,7 +43,7 @@ func (a *agent) describe() any {
 	a.mu.Unlock()
 	d := description{
 		Node:      now.Bootstrap.Node.ID(),
-		Discovery: now.Bootstrap.Discovery.String(),
+		Discovery: strings.Join(now.Bootstrap.Discoveries(), ","),
 		Admin:     adminName(a.o.Bootstrap, a.at),
 		Reasons:   a.reasons(ctx),
 		Draining:  a.draining.Load(),

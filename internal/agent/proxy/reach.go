@@ -17,7 +17,7 @@ func (a *agent) watchReach(ctx context.Context, up func()) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for s := a.envoys.State().Serving; s == nil || !s.Live; s = a.envoys.State().Serving {
-		why := reach.Why(ctx, a.o.Bootstrap.Discovery.String())
+		why := reach.WhyNone(ctx, a.o.Bootstrap.Discoveries())
 		if ctx.Err() != nil {
 			return nil
 		}

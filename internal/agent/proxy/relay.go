@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/agent/planes"
 	"fairway/internal/agent/relay"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/settings"
@@ -18,15 +19,16 @@ func newRelay(o settings.Options, s *secrets.Secrets, a *agent) (*relay.Relay, e
 	if o.Relay == nil {
 		return nil, nil
 	}
-	to := o.Bootstrap.Discovery.String()
 	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if o.Relay.Secure && s != nil {
-		dial = s.DialOptions(to, o.Relay.ServerName)
+		dial = s.DialOptions(o.Relay.ServerName)
 	}
+	to := planes.New(o.Bootstrap.Discoveries(), o.Log)
 	r, err := relay.New(relay.Options{
 		Socket:   o.Relay.Socket,
 		Token:    token.Token(o.Bootstrap.Token),
-		Address:  to,
+		Address:  to.String(),
+		Planes:   to,
 		CacheDir: o.Relay.CacheDir,
 		Dial:     append(dial, grpc.WithNoProxy()),
 		Node:     a.node,

@@ -113,19 +113,19 @@ func needsAnotherAgent(o, first settings.Options) error {
 func keepParts(o *settings.Options, first settings.Options) {
 	o.Secrets, o.Names, o.Relay, o.Health = first.Secrets, first.Names, first.Relay, first.Health
 	o.Extensions, o.Bootstrap.ExtensionsSocket = first.Extensions, first.Bootstrap.ExtensionsSocket
-	o.Bootstrap.Discovery = bootstrapDiscovery(o.Bootstrap, first)
+	o.Bootstrap.Discovery, o.Bootstrap.Others = bootstrapDiscovery(o.Bootstrap, first)
 	o.Bootstrap.SecretsSocket, o.Bootstrap.DiscoverySocket = first.Bootstrap.SecretsSocket, first.Bootstrap.DiscoverySocket
 	o.Bootstrap.Token, o.Bootstrap.AdminSocket, o.Bootstrap.AdminMoved = first.Bootstrap.Token, first.Bootstrap.AdminSocket,
 		first.Bootstrap.AdminMoved
 	o.Bootstrap.DrainFile = first.Bootstrap.DrainFile
 }
 
-// bootstrapDiscovery returns the control plane's address: with a relay, the address that the relay uses.
-func bootstrapDiscovery(now bootstrap.Params, first settings.Options) bootstrap.HostPort {
+// bootstrapDiscovery returns the addresses of the control planes: with a relay, those that the relay uses.
+func bootstrapDiscovery(now bootstrap.Params, first settings.Options) (bootstrap.HostPort, []bootstrap.HostPort) {
 	if first.Relay != nil {
-		return first.Bootstrap.Discovery
+		return first.Bootstrap.Discovery, first.Bootstrap.Others
 	}
-	return now.Discovery
+	return now.Discovery, now.Others
 }
 
 // watch restarts Envoy when a file that it is made from has changed.

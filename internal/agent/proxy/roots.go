@@ -20,6 +20,11 @@ func takesRoots(o settings.Options) bool {
 	if o.Relay == nil || o.Secrets == nil || o.Secrets.Authority == nil {
 		return false
 	}
+	for _, other := range o.Bootstrap.Others {
+		if !o.Relay.Secure && !identity.OnThisMachine(other.Host) {
+			return false
+		}
+	}
 	return o.Relay.Secure || identity.OnThisMachine(o.Bootstrap.Discovery.Host)
 }
 

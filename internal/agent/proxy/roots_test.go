@@ -57,7 +57,7 @@ func TestTakeBundle(t *testing.T) {
 			Socket:    filepath.Join(t.TempDir(), "s"),
 			Now:       time.Now,
 			Log:       slog.New(slog.DiscardHandler),
-			Authority: &secrets.Authority{Address: "a:1"},
+			Authority: &secrets.Authority{Addresses: []string{"a:1"}},
 		},
 	)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestSecretsAreServedWhileEnvoyRuns(t *testing.T) {
 	o.Secrets = &secrets.Options{
 		Socket:    socket,
 		Now:       time.Now,
-		Authority: &secrets.Authority{Address: "127.0.0.1:1", Token: "/no/token", Roots: "/no/roots"},
+		Authority: &secrets.Authority{Addresses: []string{"127.0.0.1:1"}, Token: "/no/token", Roots: "/no/roots"},
 	}
 	o.Bootstrap.SecretsSocket = socket
 	stop := background(t, o, nil)
@@ -42,7 +42,7 @@ func TestSecretsAreServedWhileEnvoyRuns(t *testing.T) {
 
 func TestReadinessWaitsForTheCertificate(t *testing.T) {
 	o, _ := testOptions(t, "envoy")
-	o.Secrets = &secrets.Options{Socket: "x", Now: time.Now, Authority: &secrets.Authority{Address: "x:1"}}
+	o.Secrets = &secrets.Options{Socket: "x", Now: time.Now, Authority: &secrets.Authority{Addresses: []string{"x:1"}}}
 	s, err := newSecrets(o)
 	if err != nil {
 		t.Fatal(err)

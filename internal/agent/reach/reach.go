@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -25,6 +27,20 @@ const (
 	typeAt       = 3
 	headerBytes  = 9
 )
+
+// WhyNone returns why no control plane serves plaintext at any of some addresses; nil if one may.
+func WhyNone(ctx context.Context, addresses []string) error {
+	all := make([]error, len(addresses))
+	var g sync.WaitGroup
+	for i, address := range addresses {
+		g.Go(func() { all[i] = Why(ctx, address) })
+	}
+	g.Wait()
+	if slices.Contains(all, nil) {
+		return nil
+	}
+	return errors.Join(all...)
+}
 
 // Why returns why no control plane serves plaintext at an address; nil if one may: what listens there speaks HTTP/2.
 func Why(ctx context.Context, address string) error {

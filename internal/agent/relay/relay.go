@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/keepalive"
 
+	"fairway/internal/agent/planes"
 	"fairway/internal/agent/relay/cache"
 	"fairway/internal/agent/relay/wire"
 	"fairway/internal/agent/socket"
@@ -28,7 +29,9 @@ import (
 type Options struct {
 	Socket  string      // path of the unix socket; its folder is made if missing
 	Token   token.Token // that Envoys show; empty: none is required
-	Address string      // the control plane, as gRPC names targets: host:port
+	Address string      // the control plane, as gRPC names targets: host:port; several, with Planes: what users read
+	// Planes choose one of several control planes; nil: Address is the only one.
+	Planes *planes.Planes
 	// Dial are the options to reach the control plane: transport credentials, and what proves who the agent is.
 	Dial []grpc.DialOption
 	// CacheDir is the folder of the cache; empty: nothing is kept.
@@ -121,7 +124,7 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 	r.openCache()
 	r.openOwn()
 	defer r.closeCache()
-	if r.conn, err = grpc.NewClient(r.o.Address, append(r.dialOptions(), r.o.Dial...)...); err != nil {
+	if r.conn, err = r.client(); err != nil {
 		l.Close()
 		return fmt.Errorf("the control plane's address %s: %w", r.o.Address, err)
 	}
@@ -149,9 +152,21 @@ func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 	})
 	g.Go(func() error { <-ctx.Done(); server.Stop(); return nil })
 	g.Go(func() error { r.keepOwnSession(ctx); return nil })
+	if r.o.Planes != nil {
+		g.Go(func() error { r.o.Planes.Watch(ctx, r.conn); return nil })
+	}
 	r.wakeSessions()
 	up()
 	return g.Wait()
+}
+
+// client makes the client of the control plane; it connects when it is used.
+func (r *Relay) client() (*grpc.ClientConn, error) {
+	target, options := r.o.Address, append(r.dialOptions(), r.o.Dial...)
+	if p := r.o.Planes; p != nil {
+		target, options = p.Target(), append(options, p.DialOptions()...)
+	}
+	return grpc.NewClient(target, options...)
 }
 
 func (r *Relay) dialOptions() []grpc.DialOption {

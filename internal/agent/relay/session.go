@@ -189,6 +189,9 @@ func (s *session) upstreamEnded(err error) {
 	}
 	served := s.open && s.fails == 0
 	s.up, s.open, s.toUp = nil, false, nil
+	if p := s.relay.o.Planes; p != nil && s.fails > 0 { // another one may serve
+		p.Leave(err)
+	}
 	wait := s.relay.backoff(s.fails)
 	s.fails++
 	s.retry.Reset(wait)
@@ -244,6 +247,7 @@ func (s *session) forward(m wire.Message) error {
 	select {
 	case who := <-s.up.peer:
 		s.relay.note(func() { s.status.Upstream = who })
+		s.relay.o.Log.Info("configuration comes from a control plane", "address", who, "stream", s.count)
 	default:
 	}
 	s.fails = 0

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 	security "istio.io/api/security/v1alpha1"
 
+	"fairway/internal/agent/planes"
 	"fairway/internal/identity"
 	"fairway/internal/identity/safefile"
 )
@@ -52,9 +53,14 @@ func (a *Authority) setDefaults() {
 	if a.Timeout == 0 {
 		a.Timeout = 10 * time.Second
 	}
-	if a.ServerName == "" {
-		a.ServerName = serverName(a.Address)
+}
+
+// name returns the name in the certificate of the authority at an address.
+func (a *Authority) name(address string) string {
+	if a.ServerName != "" {
+		return a.ServerName
 	}
+	return serverName(address)
 }
 
 // serverName returns the name in the authority's certificate: the host of its address, or Istio's name if that is this machine.
@@ -109,8 +115,49 @@ func read(answer []string, k crypto.Signer) (*pair, *trusted, error) {
 	return p, t, nil
 }
 
-// ask sends a request over the network. Connections are rare, so none is kept.
+// nextAfter is how long one of several replicas of the authority may take before the next one is asked.
+const nextAfter = 2 * time.Second
+
+// ask sends a request over the network, to the replicas of the authority in random order until one answers. The request has the same key
+// for each: a join token that a lost answer has used up admits that key again.
 func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
+	var away []error
+	order := planes.Shuffled(s.opts.Authority.Addresses)
+	for i, address := range order {
+		one, cancel := ctx, func() {}
+		if i < len(order)-1 {
+			one, cancel = context.WithTimeout(ctx, nextAfter)
+		}
+		out, err := s.askAt(one, address, csr)
+		cancel()
+		if err == nil {
+			if len(order) > 1 {
+				s.opts.Log.Info("a certificate has come", "authority", address)
+			}
+			return out, nil
+		}
+		if len(order) == 1 || !errors.Is(err, errAway) || ctx.Err() != nil {
+			return nil, errors.Join(append(away, err)...)
+		}
+		away = append(away, err)
+	}
+	return nil, errors.Join(away...)
+}
+
+// errAway marks an error of an authority that may be away: another replica may answer.
+var errAway = errors.New("away")
+
+// awayError is such an error; its text is the reason alone.
+type awayError struct{ error }
+
+// Is finds errAway.
+func (awayError) Is(target error) bool { return target == errAway }
+
+// Unwrap returns the reason.
+func (e awayError) Unwrap() error { return e.error }
+
+// askAt asks the authority at an address. Connections are rare, so none is kept.
+func (s *Secrets) askAt(ctx context.Context, address string, csr []byte) ([]string, error) {
 	a := s.opts.Authority
 	roots, err := s.authorityRoots()
 	if err != nil {
@@ -120,8 +167,8 @@ func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	check := &handshake{roots: roots, name: a.ServerName, now: s.opts.Now, file: a.Roots, address: a.Address}
-	conn, err := grpc.NewClient("passthrough:///"+a.Address, grpc.WithTransportCredentials(credentials.NewTLS(check.config(show))),
+	check := &handshake{roots: roots, name: a.name(address), now: s.opts.Now, file: a.Roots, address: address}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(check.config(show))),
 		grpc.WithDisableServiceConfig())
 	if err != nil {
 		return nil, err
@@ -136,7 +183,9 @@ func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
 	out, err := security.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx, &security.IstioCertificateRequest{
 		Csr: string(csr), ValidityDuration: int64(a.TTL / time.Second),
 	})
-	if err != nil {
+	if code := status.Code(err); code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Internal {
+		return nil, awayError{check.explain(err)}
+	} else if err != nil {
 		return nil, check.explain(err)
 	}
 	return out.GetCertChain(), nil

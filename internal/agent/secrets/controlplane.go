@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -11,22 +12,19 @@ import (
 )
 
 // DialOptions let other parts of the agent connect to a control plane's secure address as this workload: TLS with the credentials
-// and roots at the time of each connection. address is host:port; serverName is in the control plane's certificate; empty: the name
-// for the address. Before there are credentials no connection is made, and gRPC tries again: a connection without a certificate
+// and roots at the time of each connection. serverName is in the control plane's certificate; empty: the name for the address that is
+// connected to, host:port. Before there are credentials no connection is made, and gRPC tries again: a connection without a certificate
 // would be kept, and every stream on it refused.
-func (s *Secrets) DialOptions(address, serverName string) []grpc.DialOption {
-	if serverName == "" {
-		serverName = serverNameOf(s.opts.Authority, address)
-	}
+func (s *Secrets) DialOptions(serverName string) []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithTransportCredentials(&asWorkload{s, address, serverName}),
+		grpc.WithTransportCredentials(&asWorkload{s, serverName}),
 		grpc.WithPerRPCCredentials(tokenOf{s}),
 	}
 }
 
 func serverNameOf(a *Authority, address string) string {
-	if a != nil && a.ServerName != "" && address == a.Address {
-		return a.ServerName
+	if a != nil && slices.Contains(a.Addresses, address) {
+		return a.name(address)
 	}
 	return serverName(address)
 }
@@ -36,17 +34,21 @@ var errNothingToShow = errors.New("the workload has no certificate yet, nor a to
 
 // asWorkload makes each handshake with the credentials and roots of its time.
 type asWorkload struct {
-	secrets       *Secrets
-	address, name string
+	secrets *Secrets
+	name    string // empty: the name for the address
 }
 
-// ClientHandshake is gRPC's.
+// ClientHandshake is gRPC's; authority is the address.
 func (c *asWorkload) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	roots, err := c.secrets.controlPlaneRoots()
 	if err != nil {
 		return nil, nil, err
 	}
-	check := &handshake{roots: roots, name: c.name, now: c.secrets.opts.Now, address: c.address, file: "the files of this agent"}
+	name := c.name
+	if name == "" {
+		name = serverNameOf(c.secrets.opts.Authority, authority)
+	}
+	check := &handshake{roots: roots, name: name, now: c.secrets.opts.Now, address: authority, file: "the files of this agent"}
 	if a := c.secrets.opts.Authority; a != nil {
 		check.file = a.Roots
 	}

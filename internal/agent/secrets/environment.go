@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ const (
 type Surroundings struct {
 	Vars      map[string]string // environment variables
 	Socket    string            // where to serve
-	Discovery string            // host:port of the control plane; its host with port 15012 is the authority unless CA_ADDR names another
+	Discovery []string          // host:port of each control plane; its host with port 15012 is the authority unless CA_ADDR names others
 	Namespace string            // of the workload
 	ClusterID string
 	Log       *slog.Logger
@@ -136,14 +137,25 @@ func (e *reader) wanted() bool {
 func (e *reader) token() string { return e.or("JWT_TOKEN_PATH", wellKnownToken) }
 
 func (e *reader) authority(around Surroundings) *Authority {
-	host := around.Discovery
-	if i := strings.LastIndexByte(host, ':'); i >= 0 {
-		host = host[:i]
+	var addresses []string
+	for _, host := range around.Discovery {
+		if i := strings.LastIndexByte(host, ':'); i >= 0 {
+			host = host[:i]
+		}
+		if at := host + ":15012"; !slices.Contains(addresses, at) {
+			addresses = append(addresses, at)
+		}
+	}
+	if named := e.or("CA_ADDR", ""); named != "" {
+		addresses = nil
+		for one := range strings.SplitSeq(named, ",") {
+			addresses = append(addresses, strings.TrimSpace(one))
+		}
 	}
 	ttl, err := time.ParseDuration(e.or("SECRET_TTL", "0s"))
 	e.wrong("SECRET_TTL", err)
 	a := &Authority{
-		Address:    e.or("CA_ADDR", host+":15012"),
+		Addresses:  addresses,
 		ServerName: e.or("ISTIOD_SAN", ""),
 		Roots:      e.or("CA_ROOT_CA", wellKnownRoots),
 		Token:      e.token(),

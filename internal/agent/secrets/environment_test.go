@@ -18,7 +18,7 @@ func around(vars map[string]string) secrets.Surroundings {
 	return secrets.Surroundings{
 		Vars:      vars,
 		Socket:    "./SDS",
-		Discovery: "istiod.istio-system.svc:15010",
+		Discovery: []string{"istiod.istio-system.svc:15010"},
 		Namespace: "shop",
 		ClusterID: "c1",
 		Log:       slog.New(slog.DiscardHandler),
@@ -68,7 +68,7 @@ func TestFromEnvironment(t *testing.T) {
 		"SERVICE_ACCOUNT":                  "web",
 	}
 	want := &secrets.Authority{
-		Address:    "ca.example:1",
+		Addresses:  []string{"ca.example:1"},
 		ServerName: "ca",
 		Roots:      "/root.pem",
 		Token:      "/token",
@@ -88,7 +88,7 @@ func TestFromEnvironment(t *testing.T) {
 	mount(t, "var/run/secrets/istio/crl/ca-crl.pem")
 	o = get(nil)
 	want = &secrets.Authority{
-		Address:   "istiod.istio-system.svc:15012",
+		Addresses: []string{"istiod.istio-system.svc:15012"},
 		Roots:     "./var/run/secrets/istio/root-cert.pem",
 		Token:     "./var/run/secrets/tokens/istio-token",
 		ClusterID: "c1",

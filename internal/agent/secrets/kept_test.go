@@ -27,7 +27,7 @@ func keeper(t *testing.T) (w *world, o secrets.Options, serial string, roots, li
 	must(t, s.TakeBundle(bytes.Join([][]byte{roots, list}, nil)))
 	serial = statusOf(t, s, secrets.DefaultName).Serial
 	stop()
-	o.Authority.Address, o.Authority.ServerName = "127.0.0.1:1", "istiod.istio-system.svc"
+	o.Authority.Addresses, o.Authority.ServerName = []string{"127.0.0.1:1"}, "istiod.istio-system.svc"
 	return w, o, serial, roots, list
 }
 
@@ -55,7 +55,7 @@ func TestAKeptCertificateIsServedInAnOutage(t *testing.T) {
 	}
 	stop()
 
-	o.Authority.Address = w.address
+	o.Authority.Addresses = []string{w.address}
 	again := run(t, o)
 	must(t, again.Renew(bounded(t)))
 	must(t, again.Ready())

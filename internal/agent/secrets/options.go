@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
+	"fairway/internal/agent/planes"
 	"fairway/internal/agent/socket"
 	"fairway/internal/agent/token"
 	"fairway/internal/identity"
@@ -46,8 +48,8 @@ type Files struct{ Chain, Key, Roots string }
 
 // Authority is a server of istio.v1.auth.IstioCertificateService.
 type Authority struct {
-	Address    string // host:port
-	ServerName string // in its certificate; empty: the address's host, or istiod.istio-system.svc for an address of this machine
+	Addresses  []string // host:port; if there are several, they are replicas, and one of them is asked
+	ServerName string   // in its certificate; empty: the address's host, or istiod.istio-system.svc for an address of this machine
 	Roots      string // file of roots for its certificate, beside those that it sent; "SYSTEM": the machine's own
 	Token      string // file with a token; read for each request; empty: none
 	// CertDir holds cert-chain.pem, key.pem and root-cert.pem to authenticate with before there is a certificate in
@@ -92,8 +94,11 @@ func (o Options) validate() error {
 }
 
 func (a *Authority) validate() error {
-	if a.Address == "" {
-		return errors.New("the certificate authority has no address: name one with CA_ADDR")
+	if len(a.Addresses) == 0 || slices.Contains(a.Addresses, "") {
+		return errors.New("the certificate authority has no address, or an empty one: name it with CA_ADDR")
+	}
+	if len(a.Addresses) > planes.Most {
+		return fmt.Errorf("CA_ADDR: %d addresses of at most %d", len(a.Addresses), planes.Most)
 	}
 	if a.Grace < 0 || a.Grace >= 1 || a.Jitter < 0 || a.Jitter >= 1 {
 		return fmt.Errorf("SECRET_GRACE_PERIOD_RATIO %v, SECRET_GRACE_PERIOD_RATIO_JITTER %v: want 0 to 1", a.Grace, a.Jitter)

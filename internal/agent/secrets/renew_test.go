@@ -39,7 +39,8 @@ func watchRenewals(t *testing.T, ttl, during time.Duration, fail func(n int, at 
 			t.Fatal(err)
 		}
 		s, err := New(
-			Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &Authority{Address: "x", TTL: ttl}},
+			Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler),
+				Authority: &Authority{Addresses: []string{"x"}, TTL: ttl}},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +181,8 @@ func TestAnExpiredCertificate(t *testing.T) {
 // one that has not failed is left alone.
 func TestTheControlPlaneIsHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &Authority{Address: "x"}})
+		s, err := New(
+			Options{Socket: "x", Now: time.Now, Log: slog.New(slog.DiscardHandler), Authority: &Authority{Addresses: []string{"x"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,7 +129,9 @@ func (w *world) options(t *testing.T) secrets.Options {
 	t.Helper()
 	return secrets.Options{
 		Socket: filepath.Join(w.dir, "sds.sock"), Now: time.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)),
-		Authority: &secrets.Authority{Address: w.address, Roots: filepath.Join(w.dir, "root.pem"), Token: filepath.Join(w.dir, "token")},
+		Authority: &secrets.Authority{
+			Addresses: []string{w.address}, Roots: filepath.Join(w.dir, "root.pem"), Token: filepath.Join(w.dir, "token"),
+		},
 	}
 }
 
@@ -702,7 +704,7 @@ func TestSockets(t *testing.T) {
 func TestOptionsThatCannotWork(t *testing.T) {
 	w := newWorld(t)
 	for want, change := range map[string]func(*secrets.Options){
-		"CA_ADDR":               func(o *secrets.Options) { o.Authority.Address = "" },
+		"CA_ADDR":               func(o *secrets.Options) { o.Authority.Addresses = nil },
 		"choose one":            func(o *secrets.Options) { o.SPIRE = "/s" },
 		"chain, key and roots":  func(o *secrets.Options) { o.Authority, o.Files = nil, &secrets.Files{Chain: "x"} },
 		"GRACE_PERIOD_RATIO":    func(o *secrets.Options) { o.Authority.Grace = 1 },

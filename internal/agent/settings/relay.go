@@ -4,11 +4,13 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"fairway/internal/agent/extensions"
 	"fairway/internal/agent/secrets"
+	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/identity/safefile"
 )
 
@@ -43,14 +45,16 @@ type Relay struct {
 func resolveRelay(f Flags, env Environment, o *Options) error {
 	authority := authorityOf(o.Secrets)
 	to := &o.Bootstrap.Discovery
-	if authority != nil && to.String() == defaultDiscovery {
+	if authority != nil && len(o.Bootstrap.Others) == 0 && to.String() == defaultDiscovery {
 		to.Port = securePort
 	}
-	secure := hasIdentity(o.Secrets) && (to.Port == securePort || authority != nil && authority.Address == to.String())
+	secure, err := isSecure(o.Bootstrap, hasIdentity(o.Secrets), authority)
+	if err != nil {
+		return err
+	}
 	on := secure || o.Health != nil
 	said, from := env.or(f.XDSRelay, "--xdsRelay", "XDS_RELAY")
 	if said != "" {
-		var err error
 		if on, err = strconv.ParseBool(said); err != nil {
 			return Usage("%s: %q is neither true nor false", from, said)
 		}
@@ -64,7 +68,7 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 			"%s: the control plane at %s wants TLS as the workload, which Envoy has from the relay only; name its "+
 				"plaintext port with --discoveryAddress",
 			from,
-			to,
+			strings.Join(o.Bootstrap.Discoveries(), ","),
 		)
 	}
 	if !on && o.Health != nil {
@@ -92,6 +96,22 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 		o.Bootstrap.ExtensionsSocket = o.Extensions.Socket
 	}
 	return nil
+}
+
+// isSecure reports whether the control planes are reached with TLS as the workload. It is an error if only some of them are.
+func isSecure(p bootstrap.Params, identified bool, authority *secrets.Authority) (bool, error) {
+	secure := 0
+	all := append([]bootstrap.HostPort{p.Discovery}, p.Others...)
+	for _, to := range all {
+		if identified && (to.Port == securePort || authority != nil && slices.Contains(authority.Addresses, to.String())) {
+			secure++
+		}
+	}
+	if secure != 0 && secure != len(all) {
+		return false, Usage("discoveryAddress: %s: some of these are ports for workloads with an identity (%d, or those of CA_ADDR), and "+
+			"some are not; want all of one kind", strings.Join(p.Discoveries(), ","), securePort)
+	}
+	return secure > 0, nil
 }
 
 // wasmFolders reads the folders of modules by file://. None: any file may be a module.

@@ -22,6 +22,8 @@ func TestRelayIsResolved(t *testing.T) {
 		{"identity, plaintext", "a:15010", "", map[string]string{"CA_ADDR": "ca:1"}, false, false, "a:15010"},
 		{"identity, secure", "a:15012", "", map[string]string{"CA_ADDR": "ca:1"}, true, true, "a:15012"},
 		{"identity, the authority's port", "ca:1", "", map[string]string{"CA_ADDR": "ca:1"}, true, true, "ca:1"},
+		{"several", "a:15012,b:15012", "", map[string]string{"CA_ADDR": "ca:1"}, true, true, "a:15012"},
+		{"several authorities", "ca:1, cb:2", "", map[string]string{"CA_ADDR": "ca:1,cb:2"}, true, true, "ca:1"},
 		{"SPIRE", "a:15012", "", map[string]string{"SPIFFE_ENDPOINT_SOCKET": "/s"}, true, true, "a:15012"},
 	} {
 		f := unset()

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 
 	"fairway/internal/agent/cpu"
 	"fairway/internal/agent/health"
+	"fairway/internal/agent/planes"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/mesh"
 )
@@ -194,7 +196,13 @@ func addPorts(p bootstrap.Params, s Shutdown) {
 	if p.Prometheus.Port != 0 {
 		setDefault(meta, "ENVOY_PROMETHEUS_PORT", float64(p.Prometheus.Port))
 	}
-	setDefault(meta, "PILOT_SAN", []any{p.Discovery.Host})
+	names := []any{p.Discovery.Host}
+	for _, other := range p.Others {
+		if !slices.Contains(names, any(other.Host)) {
+			names = append(names, other.Host)
+		}
+	}
+	setDefault(meta, "PILOT_SAN", names)
 	if s.ExitOnZero != nil {
 		setDefault(meta, "EXIT_ON_ZERO_ACTIVE_CONNECTIONS", strconv.FormatBool(*s.ExitOnZero))
 	}
@@ -247,7 +255,7 @@ func resolveBootstrap(f Flags, env Environment, config *meshconfig.ProxyConfig, 
 		address, from = config.GetDiscoveryAddress(), "PROXY_CONFIG discoveryAddress"
 	}
 	var err error
-	if p.Discovery, err = hostPort(address); err != nil {
+	if p.Discovery, p.Others, err = discoveries(address); err != nil {
 		return p, Usage("%s: %w", from, err)
 	}
 	for _, o := range []struct {
@@ -339,6 +347,24 @@ func resolveStatus(env Environment, p bootstrap.Params) Status {
 		s.Listen = bootstrap.HostPort{Host: p.Ready.Host, Port: p.Status.Port}.String()
 	}
 	return s
+}
+
+// discoveries reads the addresses of the control planes, with commas between.
+func discoveries(text string) (first bootstrap.HostPort, others []bootstrap.HostPort, err error) {
+	var all []bootstrap.HostPort
+	for one := range strings.SplitSeq(text, ",") {
+		at, err := hostPort(strings.TrimSpace(one))
+		if err != nil {
+			return first, nil, err
+		}
+		if slices.Contains(all, at) {
+			return first, nil, &net.AddrError{Err: "named twice", Addr: at.String()}
+		}
+		if all = append(all, at); len(all) > planes.Most {
+			return first, nil, fmt.Errorf("more than %d addresses of control planes", planes.Most)
+		}
+	}
+	return all[0], all[1:], nil
 }
 
 func hostPort(s string) (bootstrap.HostPort, error) {

@@ -13,7 +13,7 @@ const secretsSocket = "SDS"
 func resolveSecrets(env Environment, o *Options) error {
 	var err error
 	o.Secrets, err = secrets.FromEnvironment(secrets.Surroundings{
-		Vars: env.Vars, Socket: filepath.Join(o.ConfigDir, secretsSocket), Discovery: o.Bootstrap.Discovery.String(),
+		Vars: env.Vars, Socket: filepath.Join(o.ConfigDir, secretsSocket), Discovery: o.Bootstrap.Discoveries(),
 		Namespace: env.Vars["POD_NAMESPACE"], ClusterID: text(o.Bootstrap.Node.Metadata, "CLUSTER_ID"),
 	})
 	if err != nil {

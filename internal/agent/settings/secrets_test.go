@@ -17,7 +17,7 @@ func TestIdentityIsResolved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Secrets == nil || o.Secrets.Authority.Address != "ca:1" || o.Bootstrap.SecretsSocket != o.Secrets.Socket ||
+	if o.Secrets == nil || o.Secrets.Authority.Addresses[0] != "ca:1" || o.Bootstrap.SecretsSocket != o.Secrets.Socket ||
 		o.Secrets.Socket != filepath.Join(o.ConfigDir, "SDS") {
 		t.Errorf("%+v, socket %q", o.Secrets, o.Bootstrap.SecretsSocket)
 	}

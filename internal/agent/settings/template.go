@@ -65,6 +65,7 @@ func (o Options) words() (map[string]any, error) {
 		"discovery_address":     b.Discovery.String(),
 		"discovery_host":        b.Discovery.Host,
 		"discovery_port":        b.Discovery.Port,
+		"discovery_addresses":   b.Discoveries(),
 		"discovery_socket":      b.DiscoverySocket,
 		"secrets_socket":        b.SecretsSocket,
 		"token":                 b.Token,

@@ -16,6 +16,9 @@ import (
 	"fairway/internal/xds/library"
 )
 
+// soonestPing is how often a client may ping: an Envoy that has several control planes does so to leave one that hangs within two seconds.
+const soonestPing = 400 * time.Millisecond
+
 // Connections says how long connections stay.
 type Connections struct {
 	IdleAfter   time.Duration // without a stream
@@ -40,7 +43,8 @@ func Options(xds []grpc.ServerOption, c Connections, r *Refusals, m Meter) []grp
 				MaxConnectionAgeGrace: c.Grace,
 			},
 		),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.KeepAlive / 2, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(
+			keepalive.EnforcementPolicy{MinTime: min(c.KeepAlive/2, soonestPing), PermitWithoutStream: true}),
 	)
 }
 

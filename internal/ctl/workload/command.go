@@ -60,7 +60,7 @@ func configCommand() *cobra.Command {
 	s.StringVar(&o.ClusterID, "clusterID", "Kubernetes", "cluster of the mesh that the machine counts for")
 	s.StringVar(&o.TrustDomain, "trustDomain", "cluster.local", "trust domain of the mesh")
 	s.StringVar(&o.Discovery, "discoveryAddress", "",
-		"host:port of the control plane's secure address (default "+defaultDiscovery+" with --ingressIP)")
+		"host:port of the control plane's secure address; several with commas between (default "+defaultDiscovery+" with --ingressIP)")
 	s.StringVar(&o.IngressIP, "ingressIP", "",
 		"address of the control plane for the machine; the file hosts maps the discovery address's name to it")
 	s.StringVar(&o.Root, "root", "", "file with the root that the control plane is known by (default root-cert.pem of --caStateDir)")

@@ -156,17 +156,24 @@ func (m *machine) checkWhere() error {
 				errors.New("where the control plane is: give its host:port with --discoveryAddress, or its address with --ingressIP"))
 		}
 	}
-	host, port, err := net.SplitHostPort(m.Discovery)
-	if err != nil || host == "" || port == "" {
-		errs = append(errs, fmt.Errorf("--discoveryAddress: %q; want host:port, as %s", m.Discovery, defaultDiscovery))
+	several := strings.Split(m.Discovery, ",")
+	for _, one := range several {
+		host, port, err := net.SplitHostPort(one)
+		if err != nil || host == "" || port == "" {
+			errs = append(errs,
+				fmt.Errorf("--discoveryAddress: %q; want host:port, as %s; several with commas between", one, defaultDiscovery))
+		}
+		m.discoveryHost = host
 	}
-	m.discoveryHost = host
+	if m.IngressIP != "" && len(several) > 1 {
+		errs = append(errs, errors.New("--ingressIP: the address of one control plane; --discoveryAddress names several, so leave it out"))
+	}
 	for _, f := range []struct{ flag, address string }{{"--ingressIP", m.IngressIP}, {"--address", m.Address}} {
 		if _, err := netip.ParseAddr(f.address); f.address != "" && err != nil {
 			errs = append(errs, fmt.Errorf("%s: %q is not an IP address", f.flag, f.address))
 		}
 	}
-	if _, err := netip.ParseAddr(host); m.IngressIP != "" && err == nil {
+	if _, err := netip.ParseAddr(m.discoveryHost); m.IngressIP != "" && err == nil {
 		errs = append(errs,
 			fmt.Errorf("--ingressIP: the control plane is at an address already, %s; leave one of the two out", m.Discovery))
 	}

@@ -123,6 +123,25 @@ func TestSecretsAndModes(t *testing.T) {
 }
 
 // TestReplacing: a folder of this command is replaced as a whole if the user asks for it; any other folder is never replaced.
+// TestSeveralControlPlanes: the files name all of them, for configuration and for certificates.
+func TestSeveralControlPlanes(t *testing.T) {
+	ca, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	root := filepath.Join(ca, "root.pem")
+	if err := os.WriteFile(root, []byte(testRoot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call("--name", "shop", "-n", "default", "-s", "web", "--discoveryAddress", "a:15012,b:15012", "--root", root,
+		"--caStateDir", ca, "-o", out); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"cluster.env": "CA_ADDR='a:15012,b:15012'", "mesh.yaml": "discoveryAddress: a:15012,b:15012"} {
+		text, err := os.ReadFile(filepath.Join(out, name))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v, %s; want %s", name, err, text, want)
+		}
+	}
+}
+
 func TestReplacing(t *testing.T) {
 	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "out")
 	args := []string{"--name", "shop", "-n", "default", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o", out}
@@ -183,6 +202,8 @@ func TestMistakes(t *testing.T) {
 		{[]string{"-f", empty, "--name", "x"}, []string{`no valid WorkloadGroup "x"`}},
 		{append(who, "--discoveryAddress", "nowhere", "-o", out), []string{`--discoveryAddress: "nowhere"; want host:port`}},
 		{append(who, "--discoveryAddress", "10.0.0.1:1", "--ingressIP", "10.0.0.2", "-o", out), []string{"is at an address already"}},
+		{append(who, "-n", "default", "--discoveryAddress", "10.0.0.1:1,10.0.0.2", "-o", out), []string{`"10.0.0.2"; want host:port`}},
+		{append(good, "--discoveryAddress", "a:1,b:1"), []string{"--discoveryAddress names several"}},
 		{append(good, "--ingressIP", "x"), []string{`--ingressIP: "x" is not an IP address`}},
 		{append(good, "--interception", "MAYBE"), []string{"want REDIRECT, TPROXY or NONE"}},
 		{append(good, "--directory", "a b"), []string{"--directory", "absolute path"}},

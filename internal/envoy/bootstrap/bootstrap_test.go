@@ -51,8 +51,16 @@ func relayed() Params {
 	return p
 }
 
+// several returns the parameters of a proxy that connects to one of three control planes itself.
+func several() Params {
+	p := sidecar()
+	p.Discovery = HostPort{"10.0.0.1", 15010}
+	p.Others = []HostPort{{"10.0.0.2", 15010}, {"pilot-c.example", 15010}}
+	return p
+}
+
 func TestGolden(t *testing.T) {
-	for name, p := range map[string]Params{"sidecar": sidecar(), "router": router(), "relayed": relayed()} {
+	for name, p := range map[string]Params{"sidecar": sidecar(), "router": router(), "relayed": relayed(), "several": several()} {
 		t.Run(name, func(t *testing.T) {
 			golden.File(t, filepath.Join("testdata", name+".json"), string(render(t, p)))
 		})

@@ -23,7 +23,8 @@ import (
 const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // xdsCluster returns the cluster of the control plane, or of the relay to it. A dead connection is noticed within 40 seconds: by HTTP/2
-// pings if the network drops packets, by TCP keepalive if a middlebox forgets idle flows.
+// pings if the network drops packets, by TCP keepalive if a middlebox forgets idle flows. If there are several control planes, it is
+// noticed within two seconds, and Envoy goes on with another one: one that fails is not tried again for a while.
 func xdsCluster(p Params) *clusterv3.Cluster {
 	timeout := p.ConnectTimeout
 	if timeout == 0 {
@@ -37,11 +38,34 @@ func xdsCluster(p Params) *clusterv3.Cluster {
 		}
 	}
 	c.ConnectTimeout = durationpb.New(timeout)
-	c.TypedExtensionProtocolOptions = http2(&corev3.KeepaliveSettings{
-		Interval: durationpb.New(30 * time.Second),
-		Timeout:  durationpb.New(10 * time.Second),
-	})
+	pings := &corev3.KeepaliveSettings{Interval: durationpb.New(30 * time.Second), Timeout: durationpb.New(10 * time.Second)}
+	if p.DiscoverySocket == "" && len(p.Others) > 0 {
+		pings = &corev3.KeepaliveSettings{Interval: durationpb.New(600 * time.Millisecond), Timeout: durationpb.New(900 * time.Millisecond)}
+		amongOthers(c, p.Others)
+	}
+	c.TypedExtensionProtocolOptions = http2(pings)
 	return c
+}
+
+// amongOthers adds further hosts to a cluster of one. A random one is used, and one failure ejects a host, unless all fail.
+func amongOthers(c *clusterv3.Cluster, others []HostPort) {
+	for _, o := range others {
+		to := &c.LoadAssignment.Endpoints[0].LbEndpoints
+		*to = append(*to, endpoint(socketAddress(o)))
+		if !o.isIP() {
+			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
+		}
+	}
+	c.LbPolicy = clusterv3.Cluster_RANDOM
+	c.OutlierDetection = &clusterv3.OutlierDetection{
+		ConsecutiveGatewayFailure:          wrapperspb.UInt32(1),
+		EnforcingConsecutiveGatewayFailure: wrapperspb.UInt32(100),
+		EnforcingConsecutive_5Xx:           wrapperspb.UInt32(0),
+		EnforcingSuccessRate:               wrapperspb.UInt32(0),
+		BaseEjectionTime:                   durationpb.New(10 * time.Second),
+		MaxEjectionTime:                    durationpb.New(10 * time.Second),
+		MaxEjectionPercent:                 wrapperspb.UInt32(100),
+	}
 }
 
 // secretsCluster is the agent's server of certificates. The control plane sends configuration that names this cluster, but it does not
@@ -158,11 +182,13 @@ func oneHost(name string, address *corev3.Address) *clusterv3.Cluster {
 		Name: name,
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: name,
-			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address}},
-			}}}},
+			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{endpoint(address)}}},
 		},
 	}
+}
+
+func endpoint(address *corev3.Address) *endpointv3.LbEndpoint {
+	return &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address}}}
 }
 
 func socketAddress(a HostPort) *corev3.Address {

@@ -13,6 +13,8 @@ import (
 type Params struct {
 	Node      Node
 	Discovery HostPort // plaintext xDS server
+	// Others are further xDS servers that serve the same.
+	Others []HostPort
 	// DiscoverySocket is the unix socket of an xDS server on this machine; if it is set, Discovery is not used.
 	DiscoverySocket string
 	// SecretsSocket is the unix socket of a server of certificates and keys (SDS), which configuration may name as
@@ -45,6 +47,15 @@ type Params struct {
 	// Connections is the maximum number of concurrent connections, not counting those to Prometheus and Ready; 0: as many as the system
 	// allows.
 	Connections uint32
+}
+
+// Discoveries returns the addresses of all xDS servers.
+func (p Params) Discoveries() []string {
+	out := []string{p.Discovery.String()}
+	for _, o := range p.Others {
+		out = append(out, o.String())
+	}
+	return out
 }
 
 // Node identifies a proxy to the control plane.
