@@ -125,16 +125,12 @@ func TestSecretsAndModes(t *testing.T) {
 // TestReplacing: a folder of this command is replaced as a whole if the user asks for it; any other folder is never replaced.
 // TestSeveralControlPlanes: the files name all of them, for configuration and for certificates.
 func TestSeveralControlPlanes(t *testing.T) {
-	ca, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
-	root := filepath.Join(ca, "root.pem")
-	if err := os.WriteFile(root, []byte(testRoot), 0o600); err != nil {
+	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "out")
+	if _, err := call("--name", "shop", "-n", "default", "-s", "web", "--discoveryAddress", "a:15012,b:15012", "--caStateDir", ca,
+		"-o", out); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call("--name", "shop", "-n", "default", "-s", "web", "--discoveryAddress", "a:15012,b:15012", "--root", root,
-		"--caStateDir", ca, "-o", out); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"cluster.env": "CA_ADDR='a:15012,b:15012'", "mesh.yaml": "discoveryAddress: a:15012,b:15012"} {
+	for name, want := range map[string]string{envFile: "CA_ADDR='a:15012,b:15012'", meshFile: "discoveryAddress: a:15012,b:15012"} {
 		text, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v, %s; want %s", name, err, text, want)
