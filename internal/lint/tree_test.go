@@ -28,23 +28,26 @@ var arrows = map[string][]string{
 	"xds":      {"limit", "xdstype"},
 	"config":   {"mesh", "printable", "spelling"},
 	"envoy":    {"mesh", "config", "printable"},
-	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
+	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks", "state"},
 	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "reading", "servers", "weigh", "xdstype"},
 	"store":    {"config", "mesh", "printable", "servers", "weigh"},
 	// Values of any kind that control planes share through etcd.
 	"store/shared": {"disk", "printable", "servers", "store"},
-	"door":         {"config", "mesh", "source"},
-	"quota":        {"config", "mesh", "source"},
-	"pace":         {"config", "mesh", "source"},
-	"compile": {
-		"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden", "spelling",
-	},
-	"agent":     {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
-	"inherited": {},
-	"golden":    {}, // of tests
-	"resident":  {},
-	"disk":      {},
-	"web":       {"limit", "mesh"},
+	// What control planes share: its stores know no room above them.
+	"state":         {"identity/safefile", "printable", "servers"},
+	"state/etcd":    {"state", "store"},
+	"state/consul":  {"state", "printable", "servers"},
+	"state/address": {"state", "state/etcd", "state/consul", "store", "printable", "servers"},
+	"door":          {"config", "mesh", "source"},
+	"quota":         {"config", "mesh", "source"},
+	"pace":          {"config", "mesh", "source"},
+	"compile":       {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden", "spelling"},
+	"agent":         {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
+	"inherited":     {},
+	"golden":        {}, // of tests
+	"resident":      {},
+	"disk":          {},
+	"web":           {"limit", "mesh"},
 	"admin": {
 		"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "questions", "snapshot",
 	},
@@ -59,7 +62,7 @@ var arrows = map[string][]string{
 	},
 	"ctl": {
 		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot",
-		"spelling", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs",
+		"spelling", "state", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable", "spelling"},

@@ -29,12 +29,31 @@ import (
 // JoinPrefix is the prefix of every join token, so that a lost one can be recognized.
 const JoinPrefix = "fwjoin."
 
-// JoinTokens keeps one-time tokens in a file: only their hashes, not the tokens. Several processes may use one file. Each token is for one
-// identity, expires, and admits one key.
+// JoinTokens keeps one-time tokens: only their hashes, not the tokens. Several processes may share them. Each token is for one identity,
+// expires, and admits one key.
 type JoinTokens struct {
-	path string
+	kept tokenStore
 	now  func() time.Time
 	log  *slog.Logger
+}
+
+// tokenStore keeps tokens by their names.
+type tokenStore interface {
+	// known returns the token of a name, for remote callers, who may guess; nil: there is none.
+	known(name string) (*keptToken, error)
+	// all returns all tokens.
+	all() ([]keptToken, error)
+	// change replaces a token by what do makes of it, while no other process changes it; nil: there is none, or it is removed. do may be
+	// called again. errUnchanged: nothing is written.
+	change(name string, do func(*keptToken) (*keptToken, error)) error
+	// away is the error that a remote caller gets if the tokens cannot be used.
+	away() error
+}
+
+// tokenFile is a file of tokens.
+type tokenFile struct {
+	path string
+	now  func() time.Time
 
 	mu   sync.Mutex
 	read fs.FileInfo // the file that was read last; nil: none
@@ -71,7 +90,7 @@ var errJoinFile = fmt.Errorf("%w: the control plane cannot use its list of join 
 // NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. If the file cannot be used, the reason is logged for
 // remote callers, who do not get it, and returned to users of a command.
 func NewJoinTokens(dir string, now func() time.Time, log *slog.Logger) *JoinTokens {
-	return &JoinTokens{path: filepath.Join(dir, "join-tokens.json"), now: now, log: log}
+	return &JoinTokens{kept: &tokenFile{path: filepath.Join(dir, "join-tokens.json"), now: now}, now: now, log: log}
 }
 
 // Create makes a token for an identity. This is the only time that it can be read.
@@ -87,9 +106,8 @@ func (j *JoinTokens) Create(id identity.ID, life time.Duration) (string, error) 
 		return "", fmt.Errorf("make a join token: %w", err)
 	}
 	name, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
-	err := j.change(func(all []keptToken) ([]keptToken, error) {
-		return append(all,
-			keptToken{JoinToken{Name: name, ID: id, Expires: j.now().Add(life).Truncate(time.Second)}, hash(secret), nil}), nil
+	err := j.kept.change(name, func(*keptToken) (*keptToken, error) {
+		return &keptToken{JoinToken{Name: name, ID: id, Expires: j.now().Add(life).Truncate(time.Second)}, hash(secret), nil}, nil
 	})
 	return JoinPrefix + name + "." + secret, err
 }
@@ -101,7 +119,7 @@ func hash(s string) []byte {
 
 // List returns all tokens, in order of their expiry.
 func (j *JoinTokens) List() ([]JoinToken, error) {
-	all, err := j.load()
+	all, err := j.kept.all()
 	var out []JoinToken
 	for _, t := range all {
 		out = append(out, t.JoinToken)
@@ -112,12 +130,11 @@ func (j *JoinTokens) List() ([]JoinToken, error) {
 
 // Revoke removes a token.
 func (j *JoinTokens) Revoke(name string) error {
-	return j.change(func(all []keptToken) ([]keptToken, error) {
-		left := slices.DeleteFunc(slices.Clone(all), func(t keptToken) bool { return t.Name == name })
-		if len(left) == len(all) {
+	return j.kept.change(name, func(t *keptToken) (*keptToken, error) {
+		if t == nil {
 			return nil, fmt.Errorf("there is no join token %q", name)
 		}
-		return left, nil
+		return nil, nil
 	})
 }
 
@@ -127,27 +144,27 @@ func (j *JoinTokens) Authenticate(_ context.Context, c Credentials) (Caller, err
 	if !ok {
 		return Caller{}, ErrNotMine
 	}
-	all, err := j.known()
+	name, _, _ := strings.Cut(rest, ".")
+	t, err := j.kept.known(name)
 	if err != nil {
 		return Caller{}, j.toCaller(err)
 	}
-	t, err := j.find(all, rest)
-	if err != nil {
+	if err := j.check(t, rest); err != nil {
 		return Caller{}, err
 	}
 	return Caller{ID: t.ID, By: "join token", Until: t.Expires, Bind: func(public any) error { return j.bind(rest, public) }}, nil
 }
 
-func (j *JoinTokens) find(all []keptToken, text string) (*keptToken, error) {
+// check refuses a token that is not t, or has ended.
+func (j *JoinTokens) check(t *keptToken, text string) error {
 	name, secret, _ := strings.Cut(text, ".")
-	i := slices.IndexFunc(all, func(t keptToken) bool { return t.Name == name })
-	if i < 0 || subtle.ConstantTimeCompare(all[i].Hash, hash(secret)) != 1 {
-		return nil, refused("there is no such join token: it was taken away, or has ended long ago")
+	if t == nil || subtle.ConstantTimeCompare(t.Hash, hash(secret)) != 1 {
+		return refused("there is no such join token: it was taken away, or has ended long ago")
 	}
-	if now := j.now(); !now.Before(all[i].Expires) {
-		return nil, refused("the join token %s ended at %s; the control plane's clock says %s", name, stamp(all[i].Expires), stamp(now))
+	if now := j.now(); !now.Before(t.Expires) {
+		return refused("the join token %s ended at %s; the control plane's clock says %s", name, stamp(t.Expires), stamp(now))
 	}
-	return &all[i], nil
+	return nil
 }
 
 // bind uses a token up for a key.
@@ -157,11 +174,12 @@ func (j *JoinTokens) bind(text string, public any) error {
 		return err
 	}
 	key := hash(string(der))
-	return j.toCaller(j.change(func(all []keptToken) ([]keptToken, error) {
-		t, err := j.find(all, text) // it may have gone since
-		if err != nil {
+	name, _, _ := strings.Cut(text, ".")
+	return j.toCaller(j.kept.change(name, func(was *keptToken) (*keptToken, error) {
+		if err := j.check(was, text); err != nil { // it may have gone since
 			return nil, err
 		}
+		t := *was
 		if t.Key != nil && !bytes.Equal(t.Key, key) {
 			return nil, refused("the join token %s was used at %s already: each admits one machine", t.Name, stamp(t.Used))
 		}
@@ -169,7 +187,7 @@ func (j *JoinTokens) bind(text string, public any) error {
 			return nil, errUnchanged
 		}
 		t.Key, t.Used = key, j.now().Truncate(time.Second)
-		return all, nil
+		return &t, nil
 	}))
 }
 
@@ -179,15 +197,24 @@ func (j *JoinTokens) toCaller(err error) error {
 		return err
 	}
 	j.log.Error("the join tokens cannot be used, so none is accepted", "error", err)
-	return errJoinFile
+	return j.kept.away()
 }
 
 // settled is how old a file must be before its times show whether it changed.
 const settled = 2 * time.Second
 
-// known returns the tokens for remote callers, who may guess: the file is parsed once for all of them, by one goroutine at a time, until it
-// changes.
-func (j *JoinTokens) known() ([]keptToken, error) {
+func (*tokenFile) away() error { return errJoinFile }
+
+// known parses the file once for all remote callers, by one goroutine at a time, until it changes.
+func (j *tokenFile) known(name string) (*keptToken, error) {
+	all, err := j.cached()
+	if i := slices.IndexFunc(all, func(t keptToken) bool { return t.Name == name }); err == nil && i >= 0 {
+		return &all[i], nil
+	}
+	return nil, err
+}
+
+func (j *tokenFile) cached() ([]keptToken, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	is, err := os.Stat(j.path)
@@ -196,14 +223,14 @@ func (j *JoinTokens) known() ([]keptToken, error) {
 		return j.last, nil
 	}
 	j.read, j.last = nil, nil
-	all, err2 := j.load()
+	all, err2 := j.all()
 	if err == nil && err2 == nil && time.Since(is.ModTime()) > settled {
 		j.read, j.last = is, all
 	}
 	return all, err2
 }
 
-func (j *JoinTokens) load() ([]keptToken, error) {
+func (j *tokenFile) all() ([]keptToken, error) {
 	text, err := safefile.Read(j.path, mostJoin)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -222,20 +249,32 @@ func (j *JoinTokens) load() ([]keptToken, error) {
 var errUnchanged = errors.New("nothing changed")
 
 // change rewrites the file under its lock; tokens that expired long ago are removed.
-func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
+func (j *tokenFile) change(name string, do func(*keptToken) (*keptToken, error)) error {
 	unlock, err := safefile.Lock(filepath.Dir(j.path))
 	if err != nil {
 		return fmt.Errorf("%w: the join tokens: %w", ErrUnavailable, err)
 	}
 	defer unlock()
-	all, err := j.load()
+	all, err := j.all()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if all, err = do(all); errors.Is(err, errUnchanged) {
+	var was *keptToken
+	at := slices.IndexFunc(all, func(t keptToken) bool { return t.Name == name })
+	if at >= 0 {
+		was = &all[at]
+	}
+	switch now, err := do(was); {
+	case errors.Is(err, errUnchanged):
 		return nil
-	} else if err != nil {
+	case err != nil:
 		return err
+	case now == nil:
+		all = slices.DeleteFunc(all, func(t keptToken) bool { return t.Name == name })
+	case was == nil:
+		all = append(all, *now)
+	default:
+		all[at] = *now
 	}
 	old := j.now().Add(-joinMemory)
 	all = slices.DeleteFunc(all, func(t keptToken) bool { return t.Expires.Before(old) })

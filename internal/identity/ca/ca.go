@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/disk/watch"
+	shared "fairway/internal/state"
 )
 
 // Options of an authority. DefaultOptions returns Istio's defaults.
@@ -22,7 +23,9 @@ type Options struct {
 	Plugged string
 	// State is the folder for a self-made root; several processes may share it. Empty: the root is kept in memory and lost with the
 	// process.
-	State      string
+	State string
+	// Shared is a store that several control planes share, in place of the folder; nil: there is none.
+	Shared     *shared.Shared
 	DefaultTTL time.Duration // of certificates whose requests set none
 	MaxTTL     time.Duration // the longest life of a certificate
 	RootTTL    time.Duration // of a self-made root
@@ -81,7 +84,9 @@ type CA struct {
 	revocations *Revocations // nil if there is no folder for them
 	issued      issued
 
-	mu      sync.Mutex
+	changing sync.Mutex // one change of the state at a time; what it waits for does not keep others from reading
+
+	mu      sync.Mutex    // taken after changing
 	revoked *Revoked      // as it was last read
 	state   *state        // replaced as a whole, never changed
 	changed chan struct{} // closed when the result of Roots, Revoked or Barred has changed
@@ -96,10 +101,17 @@ func Open(o Options) (*CA, error) {
 	if err := GuardState(o.State, o.Log); err != nil {
 		return nil, err
 	}
-	c := &CA{opts: o, keep: keeper{dir: o.State}, revoked: &Revoked{}, changed: make(chan struct{})}
-	if o.State != "" {
+	c := &CA{opts: o, revoked: &Revoked{}, changed: make(chan struct{})}
+	switch {
+	case o.Shared != nil:
+		c.keep.docs = o.Shared.Documents()
+		c.revocations = NewSharedRevocations(o.Shared, o.Now, o.Log)
+	case o.State != "":
+		c.keep.docs = shared.Folder(o.State)
 		c.revocations = NewRevocations(o.State, o.Now)
-		c.issued = c.revocations.issued()
+	}
+	if c.revocations != nil {
+		c.issued = c.revocations.issued
 	}
 	plugged, err := readPlugged(o.Plugged, o.Now())
 	if err != nil {
@@ -130,8 +142,12 @@ func (c *CA) logStart(plugged *plugged) {
 			plugged.signer.cert.NotAfter, "phase", c.state.phase(), "due", c.due(c.state))
 		return
 	}
-	o.Log.Info("certificate authority", "from", "self-made root", "kept", o.State, "ends", c.state.active.cert.NotAfter)
-	if o.State == "" {
+	kept := o.State
+	if o.Shared != nil {
+		kept = o.Shared.String()
+	}
+	o.Log.Info("certificate authority", "from", "self-made root", "kept", kept, "ends", c.state.active.cert.NotAfter)
+	if kept == "" {
 		o.Log.Warn(
 			"the self-made root is kept in memory: a restart makes another one, and every certificate of this one is " +
 				"refused then; name a folder to keep it in",
@@ -175,6 +191,13 @@ func (c *CA) current() *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
+}
+
+// put puts a state in force.
+func (c *CA) put(st *state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set(st)
 }
 
 // set puts a state in force; callers hold mu.
@@ -246,14 +269,12 @@ func (c *CA) Run(ctx context.Context) error {
 	const often = time.Minute // a file that was not valid yet may be by now
 	files := watch.Follow(watch.Options{Files: c.opts.followed, Quiet: 100 * time.Millisecond, Every: often, Log: c.opts.Log})
 	defer files.Stop()
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(often)
 	defer timer.Stop()
+	var elsewhere <-chan struct{}
 	for {
-		select {
-		case <-files.Changed():
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil
+		if c.opts.Shared != nil {
+			elsewhere = c.opts.Shared.Changed()
 		}
 		c.reload()
 		c.step()
@@ -262,11 +283,22 @@ func (c *CA) Run(ctx context.Context) error {
 			wait = min(often, max(time.Second, due.Sub(c.opts.Now())))
 		}
 		timer.Reset(wait)
+		select {
+		case <-files.Changed():
+		case <-elsewhere:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }
 
 func (c *CA) step() {
-	if err := c.Step(); err != nil {
+	if err := c.Step(); errors.Is(err, shared.ErrNotWriter) {
+		if err := c.follow(); err != nil {
+			c.opts.Log.Error("the shared state of the authority cannot be read; the last one stays in force", "error", err)
+		}
+	} else if err != nil {
 		c.opts.Log.Error("the root's rotation does not go on; it is tried again", "error", err)
 	}
 	if err := c.followRevoked(); err != nil {

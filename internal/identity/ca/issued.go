@@ -18,10 +18,19 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// issued is the record of the certificates that have not ended. It is needed to revoke an identity, because a CRL lists serial numbers. It
-// has a file for each day, with a line for each certificate that ends then; several processes may append. A file is removed as a whole once
-// its day is over, so the record has only certificates in use.
-type issued struct{ dir string }
+// issued is the record of the certificates that have not ended. It is needed to revoke an identity, because a CRL lists serial numbers.
+type issued interface {
+	// add records a certificate; it may be written later.
+	add(leaf *x509.Certificate, id identity.ID) error
+	// each calls do with every certificate that has not ended.
+	each(now time.Time, do func(record)) error
+	// clean removes days that are over.
+	clean(now time.Time) error
+}
+
+// issuedFiles has a file for each day, with a line for each certificate that ends then; several processes may append. A file is removed as
+// a whole once its day is over, so the record has only certificates in use.
+type issuedFiles struct{ dir string }
 
 // record is a line: a certificate's data.
 type record struct {
@@ -45,8 +54,8 @@ func issuerTag(rawName []byte) string {
 
 // add appends a certificate. The system writes it to the disk later: if a power cut loses a record, the control plane still refuses the
 // certificate of a revoked identity by its time of issue.
-func (i issued) add(leaf *x509.Certificate, id identity.ID) error {
-	line := fmt.Sprintf("%d %s %s %s\n", leaf.NotAfter.Unix(), leaf.SerialNumber.Text(16), issuerTag(leaf.RawIssuer), id)
+func (i issuedFiles) add(leaf *x509.Certificate, id identity.ID) error {
+	line := lineOf(leaf, id) + "\n"
 	path := filepath.Join(i.dir, leaf.NotAfter.UTC().Format(issuedDay))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +72,7 @@ func (i issued) add(leaf *x509.Certificate, id identity.ID) error {
 }
 
 // each calls do with every certificate that has not ended. Invalid lines, such as one that a crash cut, are skipped.
-func (i issued) each(now time.Time, do func(record)) error {
+func (i issuedFiles) each(now time.Time, do func(record)) error {
 	return i.days(func(path string, over time.Time) error {
 		if !now.Before(over) {
 			return nil
@@ -85,7 +94,7 @@ func (i issued) each(now time.Time, do func(record)) error {
 }
 
 // clean removes the files of days that are over.
-func (i issued) clean(now time.Time) error {
+func (i issuedFiles) clean(now time.Time) error {
 	return i.days(func(path string, over time.Time) error {
 		if now.Before(over) {
 			return nil
@@ -95,7 +104,7 @@ func (i issued) clean(now time.Time) error {
 }
 
 // days calls do with each file, and the end of its day.
-func (i issued) days(do func(path string, over time.Time) error) error {
+func (i issuedFiles) days(do func(path string, over time.Time) error) error {
 	all, err := os.ReadDir(i.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -107,6 +116,11 @@ func (i issued) days(do func(path string, over time.Time) error) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// lineOf returns the line of a certificate.
+func lineOf(leaf *x509.Certificate, id identity.ID) string {
+	return fmt.Sprintf("%d %s %s %s", leaf.NotAfter.Unix(), leaf.SerialNumber.Text(16), issuerTag(leaf.RawIssuer), id)
 }
 
 func parseRecord(line string) (record, bool) {

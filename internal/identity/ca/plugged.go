@@ -155,21 +155,22 @@ func (c *CA) reload() {
 	if p == nil {
 		return // the files were removed: the certificate stays until the end of the process
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if next := adopted(c.opts.Now(), c.state, p); next != nil {
-		before := c.state.phase()
-		if !c.state.plugged {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	st := c.current()
+	if next := adopted(c.opts.Now(), st, p); next != nil {
+		before := st.phase()
+		if !st.plugged {
 			if err := c.keepHandover(p, next.switchAt); err != nil {
 				c.opts.Log.Error("the plugged-in certificate is not taken yet: when it signs cannot be noted", "error", err)
 				return
 			}
 		}
-		c.set(next)
+		c.put(next)
 		c.opts.Log.Info("the plugged-in certificate has changed", "phase", next.phase(), "was", before, "signs",
 			nameOf(next.active.cert), "ends", next.active.cert.NotAfter, "roots", len(next.roots()), "revocationLists",
 			len(next.crl), "due", c.due(next))
-		c.warnOfLists(c.state)
+		c.warnOfLists(c.current())
 	}
 }
 
@@ -236,7 +237,7 @@ func (o Options) followed() []string {
 			out = append(out, filepath.Join(o.Plugged, name))
 		}
 	}
-	if o.State != "" {
+	if o.State != "" && o.Shared == nil {
 		out = append(out, filepath.Join(o.State, stateFile), filepath.Join(o.State, revokedFile))
 	}
 	return out

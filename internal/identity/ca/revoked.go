@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/big"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"time"
 
 	"fairway/internal/identity"
-	"fairway/internal/identity/safefile"
+	shared "fairway/internal/state"
 )
 
 // Revoked is an authority's revocations. It is a file of the State folder, and immutable once it was read.
@@ -47,6 +48,8 @@ const (
 	// MaxRevoked is how many certificates the CRLs list at most: about 1 MB, which is sent with every issued certificate. The ones with the
 	// latest end are kept.
 	MaxRevoked = 20_000
+	// mostShared is the same for a list in a store, whose records are smaller.
+	mostShared = 5_000
 	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that
 	// MAX_WORKLOAD_CERT_TTL gives unless it is set.
 	unrecordedLife = 90 * 24 * time.Hour
@@ -57,16 +60,24 @@ const (
 // ErrUnrecorded is Revoke's answer to a serial number of no certificate that is on record.
 var ErrUnrecorded = errors.New("no certificate that has not ended is recorded under this serial number")
 
-// Revocations keeps the revocations in a folder; several processes may use it, and a running authority follows its changes.
+// Revocations keeps the revocations in a folder, or in a store of several control planes; several processes may use it, and a running
+// authority follows its changes.
 type Revocations struct {
-	dir string
-	now func() time.Time
+	docs   shared.Documents
+	issued issued
+	most   int // certificates on the list
+	now    func() time.Time
 }
 
 // NewRevocations uses a folder, an authority's State, which need not exist yet.
-func NewRevocations(dir string, now func() time.Time) *Revocations { return &Revocations{dir, now} }
+func NewRevocations(dir string, now func() time.Time) *Revocations {
+	return &Revocations{shared.Folder(dir), issuedFiles{filepath.Join(dir, issuedFolder)}, MaxRevoked, now}
+}
 
-func (r *Revocations) issued() issued { return issued{filepath.Join(r.dir, issuedFolder)} }
+// NewSharedRevocations uses a store.
+func NewSharedRevocations(in *shared.Shared, now func() time.Time, log *slog.Logger) *Revocations {
+	return &Revocations{in.Documents(), newIssuedRecords(in, log), mostShared, now}
+}
 
 // ParseSerial reads a serial number as tools print them: hexadecimal digits in either case, with colons or 0x or
 // without. It returns it as certificates are listed here.
@@ -103,7 +114,7 @@ func covers(named, id identity.ID) bool {
 // List returns the current revocations.
 func (r *Revocations) List() (*Revoked, error) {
 	out := &Revoked{}
-	text, err := safefile.Read(filepath.Join(r.dir, revokedFile), mostState)
+	text, err := r.docs.Read(revokedFile, mostState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -112,7 +123,7 @@ func (r *Revocations) List() (*Revoked, error) {
 	}
 	if err := out.read(text); err != nil {
 		return nil, fmt.Errorf("the list of revoked identities in %s is damaged: %w; restore the "+
-			"file", filepath.Join(r.dir, revokedFile), err)
+			"file", r.docs.Place(revokedFile), err)
 	}
 	return out, nil
 }
@@ -158,7 +169,7 @@ func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error
 	return r.change(func(v *Revoked, now time.Time) error {
 		one := RevokedCertificate{Serial: serial, At: now, Ends: now.Add(unrecordedLife), Reason: reason}
 		found := unrecorded
-		if err := r.issued().each(now, func(x record) {
+		if err := r.issued.each(now, func(x record) {
 			if x.serial == serial {
 				found, one.Issuer, one.Identity, one.Ends = true, x.issuer, x.id.String(), x.ends
 			}
@@ -168,7 +179,7 @@ func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error
 		if !found {
 			return fmt.Errorf("%w: %s", ErrUnrecorded, serial)
 		}
-		v.list(one)
+		v.list(r.most, one)
 		return nil
 	})
 }
@@ -218,7 +229,7 @@ func Name(id identity.ID) string {
 }
 
 // list adds certificates that are not there yet, in order of their ends.
-func (v *Revoked) list(some ...RevokedCertificate) {
+func (v *Revoked) list(most int, some ...RevokedCertificate) {
 	there := map[string]bool{}
 	for _, c := range v.Certificates {
 		there[c.Serial] = true
@@ -232,7 +243,7 @@ func (v *Revoked) list(some ...RevokedCertificate) {
 	slices.SortFunc(v.Certificates, func(a, b RevokedCertificate) int {
 		return cmp.Or(a.Ends.Compare(b.Ends), cmp.Compare(a.Serial, b.Serial))
 	})
-	if over := len(v.Certificates) - MaxRevoked; over > 0 {
+	if over := len(v.Certificates) - most; over > 0 {
 		v.Certificates = slices.Delete(v.Certificates, 0, over)
 	}
 }
@@ -245,14 +256,14 @@ func (r *Revocations) listShutOut(v *Revoked, now time.Time) error {
 		return nil
 	}
 	var found []RevokedCertificate
-	err := r.issued().each(now, func(x record) {
+	err := r.issued.each(now, func(x record) {
 		for _, i := range out {
 			if covers(i.ID, x.id) {
 				found = append(found, RevokedCertificate{x.serial, x.issuer, x.id.String(), now, x.ends, i.Reason})
 			}
 		}
 	})
-	v.list(found...)
+	v.list(r.most, found...)
 	return err
 }
 
@@ -267,11 +278,13 @@ func (v *Revoked) shutOut() (out []RevokedIdentity) {
 
 // change rewrites the file under its lock, if do changes anything.
 func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
-	unlock, err := safefile.Lock(r.dir)
-	if err != nil {
+	if err := r.docs.Locked(func() error { return r.changeLocked(do) }); err != nil {
 		return fmt.Errorf("revoked identities: %w", err)
 	}
-	defer unlock()
+	return nil
+}
+
+func (r *Revocations) changeLocked(do func(v *Revoked, now time.Time) error) error {
 	v, err := r.List()
 	if err != nil {
 		return err
@@ -299,7 +312,7 @@ func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
 			mostState,
 		)
 	}
-	return safefile.Write(filepath.Join(r.dir, revokedFile), text, 0o600)
+	return r.docs.Write(revokedFile, text, 0o600)
 }
 
 // ended is how many certificates of the list may leave it. Each change of the list is sent to every agent, so they

@@ -32,15 +32,25 @@ func (s *state) phase() Phase {
 	return Stable
 }
 
-// change computes the next state from the one that all processes share, stores it and applies it. compute returns nil for no change.
+// change computes the next state from the one that all processes share, stores it and applies it. compute returns nil for no change, and
+// may be called again.
 func (c *CA) change(compute func(now time.Time, st *state) (*state, error)) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.plugged {
-		return c.apply(compute, c.state)
+	return c.changeBy(c.keep.locked, compute)
+}
+
+// follow applies the state that another control plane has stored.
+func (c *CA) follow() error {
+	return c.change(func(time.Time, *state) (*state, error) { return nil, nil })
+}
+
+func (c *CA) changeBy(locked func(func() error) error, compute func(now time.Time, st *state) (*state, error)) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if st := c.current(); st.plugged {
+		return c.apply(compute, st)
 	}
-	return c.keep.locked(func() error {
-		st := c.state
+	return locked(func() error {
+		st := c.current()
 		if kept, err := c.keep.load(); err != nil {
 			return err
 		} else if kept != nil {
@@ -56,14 +66,14 @@ func (c *CA) apply(compute func(time.Time, *state) (*state, error), st *state) e
 		return err
 	}
 	if next == nil {
-		c.set(st)
+		c.put(st)
 		return nil
 	}
 	if err := c.keep.save(next); err != nil {
 		return err
 	}
-	before := c.state.phase()
-	c.set(next)
+	before := c.current().phase()
+	c.put(next)
 	if after := next.phase(); after != before {
 		c.opts.Log.Info("root rotation", "phase", after, "was", before, "signs", next.active.cert.SerialNumber.Text(16), "roots",
 			len(next.roots()), "due", c.due(next))
@@ -72,10 +82,11 @@ func (c *CA) apply(compute func(time.Time, *state) (*state, error), st *state) e
 }
 
 // remember makes sure that the longest certificate is known before it is signed, since rotations wait for its end. It
-// returns the state to sign with.
-func (c *CA) remember(life time.Duration) (*state, error) {
-	if st := c.current(); life <= st.longest {
-		return st, nil
+// returns the state to sign with, and the life of the certificate: a shorter one while a longer one cannot be noted in a shared store.
+func (c *CA) remember(life time.Duration) (*state, time.Duration, error) {
+	st := c.current()
+	if life <= st.longest {
+		return st, life, nil
 	}
 	err := c.change(func(_ time.Time, st *state) (*state, error) {
 		if life <= st.longest {
@@ -88,7 +99,12 @@ func (c *CA) remember(life time.Duration) (*state, error) {
 		}
 		return &n, nil
 	})
-	return c.current(), err
+	if err != nil && c.opts.Shared != nil {
+		c.opts.Log.Warn("a certificate is shorter than was asked for: the store of shared state does not take note of it", "asked", life,
+			"life", st.longest, "error", err)
+		return st, st.longest, nil
+	}
+	return c.current(), life, err
 }
 
 func later(a, b time.Time) time.Time {
@@ -125,7 +141,7 @@ func (c *CA) introduce(now time.Time, st *state) (*state, error) {
 // root is removed once every certificate that it signed has ended. A self-made root near its end gets a successor. It may be called at any
 // time.
 func (c *CA) Step() error {
-	return c.change(func(now time.Time, st *state) (*state, error) {
+	return c.changeBy(c.keep.sole, func(now time.Time, st *state) (*state, error) {
 		if due := c.due(st); due.IsZero() || now.Before(due) {
 			return nil, nil
 		}

@@ -8,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"fairway/internal/identity"
-	"fairway/internal/identity/safefile"
+	shared "fairway/internal/state"
 )
 
 // mostState limits each file of the state folder, in bytes; the longest is the list of revocations.
@@ -115,8 +113,8 @@ const (
 	rootsFile = "root-cert.pem" // for everybody: what to believe, for those who set up machines
 )
 
-// keeper keeps the state of a self-made authority in a folder; with an empty dir it keeps nothing.
-type keeper struct{ dir string }
+// keeper keeps the state of a self-made authority; without documents it keeps nothing.
+type keeper struct{ docs shared.Documents }
 
 // kept is the file's form.
 type kept struct {
@@ -146,17 +144,20 @@ type keptRetired struct {
 	Until       time.Time `json:"until"`
 }
 
-// locked runs do while no other process touches the folder.
+// locked runs do while no other process changes the state; it may run do again.
 func (k keeper) locked(do func() error) error {
-	if k.dir == "" {
+	if k.docs == nil {
 		return do()
 	}
-	unlock, err := safefile.Lock(k.dir)
-	if err != nil {
-		return fmt.Errorf("the folder that keeps the root: %w; name one that can be written", err)
+	return k.docs.Locked(do)
+}
+
+// sole is locked for what one control plane alone does.
+func (k keeper) sole(do func() error) error {
+	if k.docs == nil {
+		return do()
 	}
-	defer unlock()
-	return do()
+	return k.docs.Sole(do)
 }
 
 // load returns nil if nothing is kept yet.
@@ -169,16 +170,16 @@ func (k keeper) load() (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kept root in %s: %w; restore it, or remove it to start over with another root", path, err)
 	}
-	return st, os.Chmod(path, 0o600) // a restored file may be readable for other users
+	return st, nil
 }
 
 // read returns nil if nothing is kept yet.
 func (k keeper) read() (f *kept, path string, err error) {
-	if k.dir == "" {
+	if k.docs == nil {
 		return nil, "", nil
 	}
-	path = filepath.Join(k.dir, stateFile)
-	text, err := safefile.Read(path, mostState)
+	path = k.docs.Place(stateFile)
+	text, err := k.docs.Read(stateFile, mostState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, path, nil
 	}
@@ -194,7 +195,7 @@ func (k keeper) read() (f *kept, path string, err error) {
 }
 
 func (k keeper) save(st *state) error {
-	if k.dir == "" || st.plugged {
+	if k.docs == nil || st.plugged {
 		return nil
 	}
 	f, err := st.kept()
@@ -204,7 +205,7 @@ func (k keeper) save(st *state) error {
 	if err := k.write(f); err != nil {
 		return err
 	}
-	if err := safefile.Write(filepath.Join(k.dir, rootsFile), st.bundle(), 0o644); err != nil {
+	if err := k.docs.Write(rootsFile, st.bundle(), 0o644); err != nil {
 		return fmt.Errorf("keep the root: %w", err)
 	}
 	return nil
@@ -215,7 +216,7 @@ func (k keeper) write(f kept) error {
 	if err != nil {
 		return err
 	}
-	if err := safefile.Write(filepath.Join(k.dir, stateFile), text, 0o600); err != nil {
+	if err := k.docs.Write(stateFile, text, 0o600); err != nil {
 		return fmt.Errorf("keep the root: %w", err)
 	}
 	return nil

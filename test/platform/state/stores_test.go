@@ -1,0 +1,276 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fairway/internal/state"
+	"fairway/internal/state/address"
+	"fairway/test/gate"
+	"fairway/test/platform/registry/consulserver"
+	"fairway/test/platform/registry/etcdserver"
+	"fairway/test/rig"
+)
+
+// server is a store as tests see it.
+type server interface {
+	Address() string
+	Kill()
+	Freeze()
+	Thaw()
+	Gate(t testing.TB) (*gate.Gate, string)
+}
+
+// stores runs a test with each kind of store.
+func stores(t *testing.T, do func(t *testing.T, kind string, s server)) {
+	t.Run("etcd", func(t *testing.T) { do(t, "etcd", etcdserver.Start(t, etcdserver.Options{})) })
+	t.Run("Consul", func(t *testing.T) { do(t, "consul", consulserver.Start(t, consulserver.Options{})) })
+}
+
+// open returns a client of a store at an address.
+func open(t *testing.T, kind, at string) state.Store {
+	t.Helper()
+	a, err := address.Parse(kind + "://" + at + "/test/state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := a.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestRecords: a record changes only from the revision that was read; each change has another one.
+func TestRecords(t *testing.T) {
+	stores(t, func(t *testing.T, kind string, at server) {
+		s, ctx := open(t, kind, at.Address()), t.Context()
+		get := func(name string) state.Record {
+			t.Helper()
+			r, err := s.Get(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		must := func(want error, w state.Write) {
+			t.Helper()
+			if err := s.Put(ctx, w); !errors.Is(err, want) {
+				t.Fatalf("%s: %v, want %v", w.Name, err, want)
+			}
+		}
+		if r := get("a/x"); r.Revision != 0 || r.Value != nil {
+			t.Errorf("a missing record is %+v", r)
+		}
+		must(nil, state.Write{Name: "a/x", Value: []byte("1")})
+		must(state.ErrConflict, state.Write{Name: "a/x", Value: []byte("2")})
+		first := get("a/x")
+		must(nil, state.Write{Name: "a/x", Value: []byte("2"), Revision: first.Revision})
+		must(state.ErrConflict, state.Write{Name: "a/x", Value: []byte("3"), Revision: first.Revision})
+		must(state.ErrConflict, state.Write{Name: "a/x", Revision: first.Revision})
+		must(nil, state.Write{Name: "a/y", Value: []byte("y")})
+		must(nil, state.Write{Name: "b/x", Value: []byte("b")})
+		all, err := s.List(ctx, "a/")
+		if err != nil || len(all) != 2 || string(all[0].Value) != "2" || all[1].Name != "a/y" {
+			t.Errorf("listed %+v, %v", all, err)
+		}
+		must(nil, state.Write{Name: "a/x", Revision: get("a/x").Revision})
+		if r := get("a/x"); r.Revision != 0 {
+			t.Errorf("a removed record is %+v", r)
+		}
+		if err := s.Put(ctx, state.Write{Name: "large", Value: make([]byte, state.MostValue+1)}); err == nil {
+			t.Error("a record is larger than all stores take")
+		}
+		must(nil, state.Write{Name: "large", Value: make([]byte, state.MostValue)})
+	})
+}
+
+// TestOneIsFirst: of many that change a record from the same revision one succeeds, each time.
+func TestOneIsFirst(t *testing.T) {
+	stores(t, func(t *testing.T, kind string, at server) {
+		clients := []state.Store{open(t, kind, at.Address()), open(t, kind, at.Address()), open(t, kind, at.Address())}
+		for round := range 10 {
+			name := fmt.Sprintf("r/%d", round)
+			var won atomic.Int32
+			var g sync.WaitGroup
+			for i := range 12 {
+				g.Go(func() {
+					err := clients[i%3].Put(t.Context(), state.Write{Name: name, Value: []byte{byte(i)}})
+					if err == nil {
+						won.Add(1)
+					} else if !errors.Is(err, state.ErrConflict) {
+						t.Error(err)
+					}
+				})
+			}
+			g.Wait()
+			if won.Load() != 1 {
+				t.Errorf("%d of 12 were first", won.Load())
+			}
+		}
+	})
+}
+
+// TestWatched: each change below the prefix is told, and others are not needed for that.
+func TestWatched(t *testing.T) {
+	stores(t, func(t *testing.T, kind string, at server) {
+		s := open(t, kind, at.Address())
+		ctx, cancel := context.WithCancel(t.Context())
+		told := make(chan struct{}, 100)
+		over := make(chan error, 1)
+		go func() { over <- s.Watch(ctx, "ca/", func() { told <- struct{}{} }) }()
+		await := func(what string) {
+			t.Helper()
+			select {
+			case <-told:
+			case err := <-over:
+				t.Fatal(err)
+			case <-time.After(rig.Bound):
+				t.Fatalf("%s is not told", what)
+			}
+		}
+		await("that the watch stands")
+		for i := range 3 {
+			r, err := s.Get(ctx, "ca/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Put(ctx, state.Write{Name: "ca/x", Value: []byte{byte(i)}, Revision: r.Revision}); err != nil {
+				t.Fatal(err)
+			}
+			await("a change")
+		}
+		cancel()
+		if err := <-over; err == nil {
+			t.Error("a watch ends without an error")
+		}
+	})
+}
+
+// TestLease: one holds the lease; a write below the fence of another lease is refused; a lease that is not renewed ends.
+func TestLease(t *testing.T) {
+	const lasts = 10 * time.Second
+	stores(t, func(t *testing.T, kind string, at server) {
+		a, b, ctx := open(t, kind, at.Address()), open(t, kind, at.Address()), t.Context()
+		first, err := a.Acquire(ctx, "a", lasts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Acquire(ctx, "b", lasts); !errors.Is(err, state.ErrHeld) {
+			t.Fatalf("the lease has two holders: %v", err)
+		}
+		if err := first.Renew(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Put(ctx, state.Write{Name: "x", Value: []byte("1"), Fence: first.Fence()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var second state.Lease
+		rig.Eventually(t, func() error { second, err = b.Acquire(ctx, "b", lasts); return err })
+		if err := a.Put(ctx, state.Write{Name: "y", Value: []byte("1"), Fence: first.Fence()}); !errors.Is(err, state.ErrFenced) {
+			t.Errorf("a write below a lease that has ended: %v", err)
+		}
+		if err := first.Renew(ctx); !errors.Is(err, state.ErrFenced) {
+			t.Errorf("a lease that has ended is renewed: %v", err)
+		}
+		if err := b.Put(ctx, state.Write{Name: "x", Value: []byte("2"), Fence: second.Fence()}); !errors.Is(err, state.ErrConflict) {
+			t.Errorf("the fence takes the place of the revision: %v", err)
+		}
+		// From here on it is not renewed.
+		rig.Eventually(t, func() error { _, err := a.Acquire(ctx, "a", lasts); return err })
+		if err := b.Put(ctx, state.Write{Name: "y", Value: []byte("1"), Fence: second.Fence()}); !errors.Is(err, state.ErrFenced) {
+			t.Errorf("a write below a lease that was not renewed: %v", err)
+		}
+	})
+}
+
+// TestNeverTwoWriters: of control planes of which one after the other is cut from the store, for shorter and longer than a lease, no two
+// hold the lease at a time, and each time one does in the end.
+func TestNeverTwoWriters(t *testing.T) {
+	stores(t, func(t *testing.T, kind string, at server) {
+		var all []*state.Shared
+		var gates []*gate.Gate
+		for i := range 3 {
+			g, _ := at.Gate(t)
+			gates = append(gates, g)
+			all = append(all, state.New(open(t, kind, fmt.Sprintf("127.0.0.1:%d", g.Port())), state.Sealer{}, fmt.Sprint(i),
+				slog.New(slog.DiscardHandler)))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var g sync.WaitGroup
+		defer g.Wait()
+		defer cancel()
+		for _, s := range all {
+			g.Go(func() { _ = s.Run(ctx) })
+		}
+		g.Go(func() { watchWriters(ctx, t, all) })
+		last := -1
+		for range 3 {
+			holder := awaitWriter(t, all, last)
+			gates[holder].Freeze()
+			if next := awaitWriter(t, all, holder); next == holder {
+				t.Errorf("%d is cut from the store, and writes", holder)
+			} else {
+				last = -1
+			}
+			gates[holder].Thaw()
+		}
+	})
+}
+
+// watchWriters fails the test if two control planes say at once that they write.
+func watchWriters(ctx context.Context, t *testing.T, all []*state.Shared) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var writers []int
+		for i, s := range all {
+			if s.Status().Writes {
+				writers = append(writers, i)
+			}
+		}
+		if len(writers) < 2 {
+			continue
+		}
+		again := 0 // the looks above were one after the other: the first may have ended before the second began
+		for i := len(writers) - 1; i >= 0; i-- {
+			if all[writers[i]].Status().Writes {
+				again++
+			}
+		}
+		if again > 1 {
+			t.Errorf("control planes %v write at once", writers)
+			return
+		}
+	}
+}
+
+func awaitWriter(t *testing.T, all []*state.Shared, except int) (holder int) {
+	t.Helper()
+	deadline := time.Now().Add(2 * rig.Bound)
+	for time.Now().Before(deadline) {
+		for i, s := range all {
+			if i != except && s.Status().Writes {
+				return i
+			}
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Fatal("no control plane writes")
+	return 0
+}
