@@ -173,7 +173,7 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 
 // newOutgoing makes the parts that send rows out.
 func newOutgoing(s setup, in incoming) (out outgoing, err error) {
-	s.secure.PublishRoots(in.graph.In.Bundles)
+	s.secure.PublishRoots(in.graph.In.Bundles, in.graph.In.FileProblems)
 	out.library = library.New()
 	out.publisher = publish.New(in.graph, out.library)
 	out.leaving = make(chan struct{})

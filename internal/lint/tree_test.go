@@ -159,11 +159,12 @@ var arrows = map[string][]string{
 	"app/replay":  {"app/loop", "compile", "mesh", "snapshot", "source"},
 	"app/secure": {
 		"admin", "app/environment", "app/lease", "app/proof",
-		"config", "disk", "envoy", "identity", "limit", "mesh", "table", "xds",
+		"app/sharing", "config", "disk", "envoy", "identity", "limit", "mesh", "source", "state", "table", "xds",
 	},
+	"app/sharing":     {"app/environment", "identity", "mesh", "source", "state", "table"},
 	"app/injection":   {"compile/input", "config", "disk", "identity/safefile", "inject", "table", "webhook"},
 	"app/environment": {},
-	"app/authority":   {"app/secure", "identity", "printable"},
+	"app/authority":   {"app/secure", "app/sharing", "identity", "printable", "state"},
 	// Steps of reading what users write, from text to credentials and rules: none imports config itself.
 	"config/document":  {},
 	"config/report":    {"config/document", "mesh", "printable"},

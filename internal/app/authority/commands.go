@@ -14,42 +14,81 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/app/secure"
+	"fairway/internal/app/sharing"
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
 )
 
-// Commands are `pilot-discovery ca` and `pilot-discovery token`. They work on the folder that keeps the root and the join tokens; a
-// running control plane reads it again when it changes. Write access to the folder is enough to run them; nothing is opened to the
-// network.
+// Commands are `pilot-discovery ca`, `pilot-discovery token` and `pilot-discovery state`. They work on what keeps the root and the join
+// tokens, a folder or a store; a running control plane reads it again when it changes. Write access to it is enough to run them; the
+// control plane opens nothing to the network for them.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{authorityCommand(), tokenCommand()}
+	return []*cobra.Command{authorityCommand(), tokenCommand(), stateCommand()}
 }
 
-// stateFlag gives commands the folder, with the default that serving has.
-func stateFlag(c *cobra.Command) *string {
-	return c.PersistentFlags().String("caStateDir", secure.DefaultState(), "folder that keeps the self-made root and the join tokens")
+// place is what a command works on.
+type place struct {
+	dir    string
+	shared sharing.Options
+}
+
+// stateFlags give commands the folder or the store, with the defaults that serving has.
+func stateFlags(c *cobra.Command) *place {
+	p := &place{}
+	c.PersistentFlags().StringVar(&p.dir, "caStateDir", secure.DefaultState(), "folder that keeps the self-made root and the join tokens")
+	p.shared.Bind(c.PersistentFlags())
+	c.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if err := p.shared.Validate(); err != nil || p.shared.State != "file" {
+			return err
+		}
+		return asOwner(p.dir)
+	}
+	return p
+}
+
+// with calls do with the state.
+func (p *place) with(do func(sharing.Kept) error) error {
+	in, err := p.shared.Open(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	kept := sharing.Kept{Dir: p.dir, Shared: in}
+	defer kept.Close()
+	return do(kept)
+}
+
+// withAuthority calls do with the authority, which must be there already.
+func (p *place) withAuthority(do func(*ca.CA) error) error {
+	return p.with(func(kept sharing.Kept) error {
+		if kept.Shared == nil {
+			if _, err := os.Stat(p.dir); err != nil {
+				return fmt.Errorf("no root is kept there: %w", err)
+			}
+		} else if _, err := kept.Documents().Read(ca.DocumentNames()[0], 1<<20); err != nil {
+			return fmt.Errorf("no root is kept there: %w", err)
+		}
+		o := ca.DefaultOptions()
+		o.Plugged, o.State, o.Shared = "", p.dir, kept.Shared
+		authority, err := ca.Open(o)
+		if err != nil {
+			return err
+		}
+		return do(authority)
+	})
 }
 
 func authorityCommand() *cobra.Command {
 	c := &cobra.Command{Use: "ca", Short: "Look at the self-made root, and replace it; take certificates and identities back"}
-	dir := stateFlag(c)
-	c.PersistentPreRunE = func(*cobra.Command, []string) error { return asOwner(*dir) }
+	at := stateFlags(c)
 	verb := func(use, short string, do func(*ca.CA) error) {
 		c.AddCommand(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := os.Stat(*dir); err != nil {
-				return fmt.Errorf("no root is kept there: %w", err)
-			}
-			o := ca.DefaultOptions()
-			o.Plugged, o.State = "", *dir
-			authority, err := ca.Open(o)
-			if err != nil {
-				return err
-			}
-			if err := do(authority); err != nil {
-				return err
-			}
-			return printJSON(cmd.OutOrStdout(), authority.Status())
+			return at.withAuthority(func(authority *ca.CA) error {
+				if err := do(authority); err != nil {
+					return err
+				}
+				return printJSON(cmd.OutOrStdout(), authority.Status())
+			})
 		}})
 	}
 	verb("status", "Show the progress of the root's replacement", func(*ca.CA) error { return nil })
@@ -60,7 +99,7 @@ func authorityCommand() *cobra.Command {
 			"certificate since the last",
 		(*ca.CA).Advance,
 	)
-	c.AddCommand(revokeCommand(dir), restoreCommand(dir), revokedCommand(dir))
+	c.AddCommand(rootsCommand(at), revokeCommand(at), restoreCommand(at), revokedCommand(at))
 	return c
 }
 
@@ -87,10 +126,10 @@ func asOwner(dir string) error {
 
 func tokenCommand() *cobra.Command {
 	c := &cobra.Command{Use: "token", Short: "One-time tokens for machines that join"}
-	dir := stateFlag(c)
-	c.PersistentPreRunE = func(*cobra.Command, []string) error { return asOwner(*dir) }
-	// errors are the command's
-	tokens := func() *authn.JoinTokens { return authn.NewJoinTokens(*dir, time.Now, slog.New(slog.DiscardHandler)) }
+	at := stateFlags(c)
+	with := func(do func(*authn.JoinTokens) error) error {
+		return at.with(func(kept sharing.Kept) error { return do(kept.Tokens()) })
+	}
 	var domain, namespace, account string
 	var life time.Duration
 	create := &cobra.Command{
@@ -102,11 +141,13 @@ func tokenCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			token, err := tokens().Create(id, life)
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), token)
-			}
-			return err
+			return with(func(tokens *authn.JoinTokens) error {
+				token, err := tokens.Create(id, life)
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), token)
+				}
+				return err
+			})
 		},
 	}
 	create.Flags().StringVar(&domain, "trustDomain", "cluster.local", "trust domain of the identity")
@@ -118,7 +159,8 @@ func tokenCommand() *cobra.Command {
 		Short: "The tokens, without their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := tokens().List()
+			var all []authn.JoinToken
+			err := with(func(tokens *authn.JoinTokens) (err error) { all, err = tokens.List(); return err })
 			if err != nil {
 				return err
 			}
@@ -139,7 +181,7 @@ func tokenCommand() *cobra.Command {
 		Short: "Take a token away",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return tokens().Revoke(args[0])
+			return with(func(tokens *authn.JoinTokens) error { return tokens.Revoke(args[0]) })
 		},
 	}
 	c.AddCommand(create, list, revoke)

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/app/sharing"
 	"fairway/internal/identity/ca"
 	"fairway/internal/printable"
 )
 
 // revokeCommand is `pilot-discovery ca revoke`. It works on the folder alone, so it makes no root where another is plugged in.
-func revokeCommand(dir *string) *cobra.Command {
+func revokeCommand(at *place) *cobra.Command {
 	var reason string
 	var unrecorded bool
 	c := &cobra.Command{
@@ -29,23 +30,7 @@ func revokeCommand(dir *string) *cobra.Command {
 			if !printable.Is(reason, printable.Short) {
 				return errors.New("--reason: want at most 256 bytes of printable text")
 			}
-			r := ca.NewRevocations(*dir, time.Now)
-			if !strings.Contains(args[0], "/") {
-				err := r.RevokeSerial(args[0], reason, unrecorded)
-				if errors.Is(err, ca.ErrUnrecorded) {
-					return fmt.Errorf("%w; correct it, or add --unrecorded where it was issued before certificates were recorded here", err)
-				}
-				return err
-			}
-			id, err := ca.ParseRevoked(args[0])
-			if err != nil {
-				return err
-			}
-			listed, err := r.RevokeIdentity(id, reason)
-			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is revoked; %d of its certificates are on the list\n", ca.Name(id), listed)
-			}
-			return err
+			return at.with(func(kept sharing.Kept) error { return revoke(cmd, kept.Revocations(), args[0], reason, unrecorded) })
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who read `ca revoked`")
@@ -54,33 +39,55 @@ func revokeCommand(dir *string) *cobra.Command {
 	return c
 }
 
-func restoreCommand(dir *string) *cobra.Command {
+func revoke(cmd *cobra.Command, r *ca.Revocations, what, reason string, unrecorded bool) error {
+	if !strings.Contains(what, "/") {
+		err := r.RevokeSerial(what, reason, unrecorded)
+		if errors.Is(err, ca.ErrUnrecorded) {
+			return fmt.Errorf("%w; correct it, or add --unrecorded where it was issued before certificates were recorded here", err)
+		}
+		return err
+	}
+	id, err := ca.ParseRevoked(what)
+	if err != nil {
+		return err
+	}
+	listed, err := r.RevokeIdentity(id, reason)
+	if err == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is revoked; %d of its certificates are on the list\n", ca.Name(id), listed)
+	}
+	return err
+}
+
+func restoreCommand(at *place) *cobra.Command {
 	var certificates bool
 	c := &cobra.Command{
 		Use:   "restore SERIAL|IDENTITY",
 		Args:  cobra.ExactArgs(1),
 		Short: "Give a certificate back, or let an identity in again that comes with a token; its certificates from before stay revoked",
 		RunE: func(_ *cobra.Command, args []string) error {
-			r := ca.NewRevocations(*dir, time.Now)
-			if !strings.Contains(args[0], "/") {
-				return r.RestoreSerial(args[0])
-			}
-			id, err := ca.ParseRevoked(args[0])
-			if err != nil {
-				return err
-			}
-			return r.RestoreIdentity(id, certificates)
+			return at.with(func(kept sharing.Kept) error {
+				r := kept.Revocations()
+				if !strings.Contains(args[0], "/") {
+					return r.RestoreSerial(args[0])
+				}
+				id, err := ca.ParseRevoked(args[0])
+				if err != nil {
+					return err
+				}
+				return r.RestoreIdentity(id, certificates)
+			})
 		},
 	}
 	c.Flags().BoolVar(&certificates, "certificates", false, "give the identity's certificates back too: it was revoked by mistake")
 	return c
 }
 
-func revokedCommand(dir *string) *cobra.Command {
+func revokedCommand(at *place) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoked", Args: cobra.NoArgs, Short: "List the certificates and identities that are revoked",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := ca.NewRevocations(*dir, time.Now).List()
+			var all *ca.Revoked
+			err := at.with(func(kept sharing.Kept) (err error) { all, err = kept.Revocations().List(); return err })
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package secure
 import (
 	"context"
 
+	"fairway/internal/app/sharing"
 	"fairway/internal/envoy"
 	"fairway/internal/identity"
 	"fairway/internal/mesh"
@@ -23,9 +24,10 @@ func (s *Server) bundle() *envoy.Encoded {
 }
 
 // PublishRoots stages the roots of the mesh at once, before the first client is served. So an agent that reconnects with the same
-// roots is sent nothing.
-func (s *Server) PublishRoots(in Bundles) {
+// roots is sent nothing. problems take why the state that control planes share is away.
+func (s *Server) PublishRoots(in Bundles, problems sharing.Problems) {
 	if s != nil && s.ca != nil {
+		sharing.Report(s.shared, problems)
 		in.Set(bundleKey(), s.bundle())
 	}
 }

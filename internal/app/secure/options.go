@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"fairway/internal/app/environment"
+	"fairway/internal/app/sharing"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
 	"fairway/internal/limit"
@@ -21,8 +22,9 @@ import (
 type Options struct {
 	TrustDomain string     // empty: the mesh configuration's
 	Aliases     []string   // of the trust domain; nil: the mesh configuration's
-	CA          ca.Options // its clock and log are the program's
-	NoCA        bool       // ENABLE_CA_SERVER=false: certificates are somebody else's; --tlsCertFile and --caCertFile are needed then
+	CA          ca.Options // its clock, log and store are the program's
+	Sharing     sharing.Options
+	NoCA        bool // ENABLE_CA_SERVER=false: certificates are somebody else's; --tlsCertFile and --caCertFile are needed then
 
 	CertFile, KeyFile string   // --tlsCertFile, --tlsKeyFile: shown to agents; empty: one of the authority's
 	ClientRoots       string   // --caCertFile: further roots for client certificates
@@ -66,6 +68,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.KeyFile, "tlsKeyFile", "", "private key of --tlsCertFile")
 	fs.StringVar(&o.ClientRoots, "caCertFile", "", "roots beside the mesh's own that agents' certificates may come from")
 	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State, "folder that keeps the self-made root and the join tokens; empty: memory")
+	o.Sharing.Bind(fs)
 	fs.StringVar(&f.url, "tokenIssuer", "",
 		"issuer (iss) of tokens that agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)")
 	fs.StringVar(&f.keys, "tokenKeys", "", "file with the issuer's JSON Web Key Set, in place of discovery (default $TOKEN_KEYS)")
@@ -143,7 +146,7 @@ func (o Options) Validate() error {
 			errors.New("ENABLE_CA_SERVER=false: without an authority --secureGRPCAddr needs --tlsCertFile, --tlsKeyFile and --caCertFile"))
 	}
 	if !o.NoCA {
-		errs = append(errs, o.CA.Validate())
+		errs = append(errs, o.CA.Validate(), o.Sharing.Validate())
 	}
 	return errors.Join(errs...)
 }

@@ -22,6 +22,7 @@ import (
 
 	"fairway/internal/app/lease"
 	"fairway/internal/app/proof"
+	"fairway/internal/app/sharing"
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/identity"
@@ -29,6 +30,7 @@ import (
 	"fairway/internal/identity/ca"
 	"fairway/internal/identity/safefile"
 	"fairway/internal/identity/service"
+	"fairway/internal/state"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 )
@@ -45,7 +47,8 @@ type Server struct {
 	service  *service.Service
 	grpc     *grpc.Server
 	leases   *lease.Leases
-	own      identity.ID // of the control plane, for its own calls
+	own      identity.ID   // of the control plane, for its own calls
+	shared   *state.Shared // what control planes share in a store; nil: it is in files
 }
 
 // Program is what the secure address needs from the program.
@@ -68,10 +71,12 @@ func New(o Options, p Program) (*Server, error) {
 	}
 	s := &Server{log: p.Log, leases: lease.New(p.Log)}
 	if err := s.open(o, p); err != nil {
+		s.closeShared()
 		return nil, err
 	}
 	var err error
 	if s.listener, err = net.Listen("tcp", p.Addr); err != nil {
+		s.closeShared()
 		return nil, fmt.Errorf("--secureGRPCAddr: %w; choose another port or stop what listens there", err)
 	}
 	return s, nil
@@ -90,7 +95,13 @@ func (s *Server) open(o Options, p Program) error {
 		Log:      p.Log,
 	}
 	if !o.NoCA {
-		o.CA.State = writable(o.CA.State, p.Log)
+		var err error
+		if s.shared, err = o.Sharing.Open(p.Log); err != nil {
+			return err
+		}
+		if o.CA.Shared = s.shared; s.shared == nil {
+			o.CA.State = writable(o.CA.State, p.Log)
+		}
 		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, p.Log
 		authority, err := ca.Open(o.CA)
 		if err != nil {
@@ -142,8 +153,16 @@ func (s *Server) openService(o Options, trust identity.Trust, callers authn.Meth
 	if err != nil {
 		return err
 	}
-	if o.CA.State != "" {
+	if err := sharing.Register(registry, s.shared); err != nil {
+		return err
+	}
+	switch {
+	case s.shared != nil:
+		s.tokens = authn.NewSharedJoinTokens(s.shared, time.Now, s.log)
+	case o.CA.State != "":
 		s.tokens = authn.NewJoinTokens(o.CA.State, time.Now, s.log)
+	}
+	if s.tokens != nil {
 		callers = append(callers, s.tokens)
 	}
 	s.service = &service.Service{
@@ -254,8 +273,16 @@ func (s *Server) Register(options []grpc.ServerOption, services ...interface{ Re
 
 // Close closes the socket of one that was never run.
 func (s *Server) Close() {
-	if s != nil {
-		s.listener.Close()
+	if s == nil {
+		return
+	}
+	s.listener.Close()
+	s.closeShared()
+}
+
+func (s *Server) closeShared() {
+	if s.shared != nil {
+		s.shared.Close()
 	}
 }
 
@@ -267,6 +294,7 @@ func (s *Server) Run(ctx context.Context, in Bundles, start func(string, func() 
 	}
 	if s.ca != nil {
 		start("certificate authority", func() error { return s.ca.Run(ctx) })
+		s.startShared(ctx, start)
 		start("roots", func() error { return s.followRoots(ctx, in) })
 	}
 	start("secure xds", func() error {
@@ -275,6 +303,18 @@ func (s *Server) Run(ctx context.Context, in Bundles, start func(string, func() 
 		}
 		return nil
 	})
+}
+
+// startShared runs what follows the store until ctx ends.
+func (s *Server) startShared(ctx context.Context, start func(string, func() error)) {
+	if s.shared == nil {
+		return
+	}
+	start("shared state", func() error {
+		defer s.shared.Close()
+		return s.shared.Run(ctx)
+	})
+	start("join tokens", func() error { return s.tokens.Clean(ctx) })
 }
 
 // Stop ends all streams and calls, and Run's server.

@@ -20,8 +20,10 @@ import (
 
 // issued is the record of the certificates that have not ended. It is needed to revoke an identity, because a CRL lists serial numbers.
 type issued interface {
-	// add records a certificate; it may be written later.
-	add(leaf *x509.Certificate, id identity.ID) error
+	// put records a certificate; it may be written later.
+	put(x record) error
+	// flush returns once all of them are written.
+	flush() error
 	// each calls do with every certificate that has not ended.
 	each(now time.Time, do func(record)) error
 	// clean removes days that are over.
@@ -52,11 +54,18 @@ func issuerTag(rawName []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// add appends a certificate. The system writes it to the disk later: if a power cut loses a record, the control plane still refuses the
+// add records a certificate.
+func add(to issued, leaf *x509.Certificate, id identity.ID) error {
+	return to.put(recordOf(leaf.SerialNumber.Text(16), leaf.RawIssuer, leaf.NotAfter, id))
+}
+
+func (issuedFiles) flush() error { return nil }
+
+// put appends a certificate. The system writes it to the disk later: if a power cut loses a record, the control plane still refuses the
 // certificate of a revoked identity by its time of issue.
-func (i issuedFiles) add(leaf *x509.Certificate, id identity.ID) error {
-	line := lineOf(leaf, id) + "\n"
-	path := filepath.Join(i.dir, leaf.NotAfter.UTC().Format(issuedDay))
+func (i issuedFiles) put(x record) error {
+	line := x.line() + "\n"
+	path := filepath.Join(i.dir, x.day())
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := safefile.Folder(i.dir); err != nil {
@@ -118,9 +127,8 @@ func (i issuedFiles) days(do func(path string, over time.Time) error) error {
 	return errors.Join(errs...)
 }
 
-// lineOf returns the line of a certificate.
-func lineOf(leaf *x509.Certificate, id identity.ID) string {
-	return fmt.Sprintf("%d %s %s %s", leaf.NotAfter.Unix(), leaf.SerialNumber.Text(16), issuerTag(leaf.RawIssuer), id)
+func lineWith(ends time.Time, serial, issuer string, id identity.ID) string {
+	return fmt.Sprintf("%d %s %s %s", ends.Unix(), serial, issuer, id)
 }
 
 func parseRecord(line string) (record, bool) {

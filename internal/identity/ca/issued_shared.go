@@ -1,7 +1,6 @@
 package ca
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/identity"
 	shared "fairway/internal/state"
 )
 
@@ -22,7 +20,8 @@ type issuedRecords struct {
 	mu      sync.Mutex
 	waiting []issuedLine
 	lost    int
-	writes  bool // a goroutine writes
+	writes  bool          // a goroutine writes
+	written chan struct{} // closed once it has ended
 	cleaned time.Time
 }
 
@@ -33,27 +32,43 @@ const (
 	mostUnwritten = 100_000
 	writeAgain    = time.Second
 	cleanEvery    = time.Hour
+	flushWithin   = time.Minute
 )
 
 func newIssuedRecords(in *shared.Shared, log *slog.Logger) *issuedRecords {
 	return &issuedRecords{in: in, log: log}
 }
 
-// add implements issued.
-func (i *issuedRecords) add(leaf *x509.Certificate, id identity.ID) error {
-	name := issuedPrefix + leaf.NotAfter.UTC().Format(issuedDay) + "/" + leaf.SerialNumber.Text(16)
+// put implements issued.
+func (i *issuedRecords) put(x record) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.waiting) >= mostUnwritten {
 		i.lost++
 		return fmt.Errorf("%d certificates wait for %s", mostUnwritten, i.in)
 	}
-	i.waiting = append(i.waiting, issuedLine{name, lineOf(leaf, id)})
+	i.waiting = append(i.waiting, issuedLine{issuedPrefix + x.day() + "/" + x.serial, x.line()})
 	if !i.writes {
-		i.writes = true
+		i.writes, i.written = true, make(chan struct{})
 		go i.write()
 	}
 	return nil
+}
+
+// flush implements issued.
+func (i *issuedRecords) flush() error {
+	i.mu.Lock()
+	written, some := i.written, i.writes
+	i.mu.Unlock()
+	if !some {
+		return nil
+	}
+	select {
+	case <-written:
+		return nil
+	case <-time.After(flushWithin):
+		return fmt.Errorf("%s does not take the record of issued certificates", i.in)
+	}
 }
 
 // write writes what waits, and ends once nothing does.
@@ -62,6 +77,7 @@ func (i *issuedRecords) write() {
 		i.mu.Lock()
 		if len(i.waiting) == 0 {
 			i.writes, i.waiting = false, nil
+			close(i.written)
 			i.mu.Unlock()
 			return
 		}

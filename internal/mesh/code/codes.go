@@ -34,6 +34,8 @@ const (
 	OverBudget = "OverBudget"
 	// SourceStale: a source is not kept up to date for now: an API server that does not answer.
 	SourceStale = "SourceStale"
+	// StateAway: the store of the state that control planes share does not answer.
+	StateAway = "StateAway"
 	// Syntax: the text is neither YAML nor JSON, or has too many values, too many levels, or bytes that are not UTF-8.
 	Syntax = "Syntax"
 	// TooManyProblems: a document or file has more problems than are listed; the severity is the worst of those left out.

@@ -1,0 +1,139 @@
+package sharing
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+
+	"fairway/internal/app/environment"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/source"
+	"fairway/internal/state"
+	"fairway/internal/state/address"
+	"fairway/internal/table"
+)
+
+// Options say where the state is.
+type Options struct {
+	State   string // --state
+	KeyFile string // --stateKeyFile
+}
+
+// Bind declares the flags.
+func (o *Options) Bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.State, "state", "file", "where the self-made root, join tokens and revocations are kept, for all control planes of the "+
+		"mesh: "+address.Usage+"; file is the folder of --caStateDir")
+	fs.StringVar(&o.KeyFile, "stateKeyFile", "",
+		"file with 32 random bytes in base64: what is kept in etcd or Consul is encrypted with this key")
+}
+
+// Validate returns the options that cannot work.
+func (o Options) Validate() error {
+	a, err := address.Parse(o.State)
+	if err != nil {
+		return err
+	}
+	if a.Kind == "" {
+		return nil
+	}
+	for _, text := range a.Reach.URLs {
+		at, err := url.Parse(text)
+		if err != nil {
+			return fmt.Errorf("--state: %w", err)
+		}
+		ip := net.ParseIP(at.Hostname())
+		local := at.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+		if at.Scheme == "http" && !local && o.KeyFile == "" {
+			return fmt.Errorf("--state: %s is asked in plaintext, and the root's key would be seen on the way: want tls=true, or --stateKeyFile",
+				at.Host)
+		}
+	}
+	return nil
+}
+
+// Open opens the store; nil: the state is in files. It makes no call.
+func (o Options) Open(log *slog.Logger) (*state.Shared, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	a, err := address.Parse(o.State)
+	if err != nil || a.Kind == "" {
+		return nil, err
+	}
+	sealer, err := state.NewSealer(o.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--stateKeyFile: %w", err)
+	}
+	store, err := a.Open()
+	if err != nil {
+		return nil, fmt.Errorf("--state: %w", err)
+	}
+	if !sealer.Encrypts() {
+		log.Warn("the root's key is not encrypted in the store: whoever may read it there can issue certificates; --stateKeyFile names a key",
+			"store", store.String())
+	}
+	return state.New(store, sealer, environment.Replica(), log), nil
+}
+
+// Problems is the input of problems.
+type Problems = *table.Input[source.Place, []mesh.Problem]
+
+// Report has a problem say why the store is away, while it is.
+func Report(of *state.Shared, in Problems) {
+	if of == nil {
+		return
+	}
+	place := source.Place{Source: "shared state", Name: "state"}
+	of.Tell(func(s state.Status) {
+		if s.Reason == "" {
+			in.Delete(place)
+			return
+		}
+		in.Set(place, []mesh.Problem{{
+			Object: mesh.ObjectRef{Kind: "pilot-discovery", Name: "state"}, Field: "--state", Code: code.StateAway, Severity: mesh.Error,
+			Message: s.Reason,
+			Fix: "make the store reachable; its user has to read and write below the prefix. Until then certificates are issued from what is " +
+				"known, revocations of other control planes do not arrive, and join tokens are refused",
+		}})
+	})
+}
+
+// Register adds the metrics of the store and the lease.
+func Register(to prometheus.Registerer, of *state.Shared) error {
+	if of == nil {
+		return nil
+	}
+	number := func(yes bool) float64 {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	gauge := func(name, help string, value func(state.Status) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(of.Status()) })
+	}
+	counter := func(name, help string, value func(state.Status) float64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return value(of.Status()) })
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{
+		gauge("fairway_state_up", "Whether the store of shared state answers.", func(s state.Status) float64 { return number(s.Reason == "") }),
+		gauge("fairway_state_writer", "Whether this control plane holds the lease of shared state.",
+			func(s state.Status) float64 { return number(s.Writes) }),
+		counter("fairway_state_leases_total", "How often this control plane took the lease of shared state.",
+			func(s state.Status) float64 { return float64(s.Leases) }),
+		counter("fairway_state_conflicts_total", "Changes of shared state that began anew because another control plane was first.",
+			func(s state.Status) float64 { return float64(s.Conflicts) }),
+		counter("fairway_state_failures_total", "Calls to the store of shared state that failed.",
+			func(s state.Status) float64 { return float64(s.Failures) }),
+	} {
+		errs = append(errs, to.Register(c))
+	}
+	return errors.Join(errs...)
+}
