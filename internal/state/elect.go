@@ -14,7 +14,7 @@ func (s *Shared) elect(ctx context.Context) {
 	for {
 		sent := time.Now()
 		short, end := context.WithTimeout(ctx, within)
-		lease, err := s.store.Acquire(short, s.holder, s.lasts)
+		lease, err := s.store.Acquire(short, s.holder, leaseTime)
 		end()
 		switch {
 		case err == nil:
@@ -66,7 +66,7 @@ func (s *Shared) hold(fence Fence, sent time.Time) {
 	if fence != (Fence{}) && s.fence == (Fence{}) {
 		s.status.Leases++
 	}
-	s.fence, s.until = fence, sent.Add(s.lasts*leadTime/leaseTime)
+	s.fence, s.until = fence, sent.Add(leadTime)
 	if fence == (Fence{}) {
 		s.until = time.Time{}
 	}

@@ -34,7 +34,6 @@ type Shared struct {
 	sealer Sealer
 	holder string
 	log    *slog.Logger
-	lasts  time.Duration // of the lease
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change
@@ -59,7 +58,7 @@ type Status struct {
 // New uses a store. holder names this control plane, unlike any other one.
 func New(store Store, sealer Sealer, holder string, log *slog.Logger) *Shared {
 	return &Shared{
-		store: store, sealer: sealer, holder: holder, log: log, lasts: leaseTime, changed: make(chan struct{}),
+		store: store, sealer: sealer, holder: holder, log: log, changed: make(chan struct{}),
 		status: Status{Store: store.String()}, tell: func(Status) {},
 	}
 }

@@ -107,9 +107,9 @@ func (w *world) startAgent(t *testing.T, p *proxy) {
 	p.secrets, err = secrets.New(secrets.Options{
 		Socket: w.socket(p), ID: p.id, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Authority: &secrets.Authority{
-			Address: w.options.SecureAddr,
-			Token:   w.file(t, p, "token", []byte(token)),
-			Roots:   w.file(t, p, "root.pem", w.plane.Discovery.Authority().Roots()),
+			Addresses: []string{w.options.SecureAddr},
+			Token:     w.file(t, p, "token", []byte(token)),
+			Roots:     w.file(t, p, "root.pem", w.plane.Discovery.Authority().Roots()),
 		},
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestConfigurationOverTheSecureAddress(t *testing.T) {
 		t.Helper()
 		conn, err := grpc.NewClient(
 			"passthrough:///"+w.options.SecureAddr,
-			w.front.secrets.DialOptions(w.options.SecureAddr, "istiod.istio-system.svc")...)
+			w.front.secrets.DialOptions("istiod.istio-system.svc")...)
 		must(t, err)
 		defer conn.Close()
 		ctx, cancel := context.WithCancel(bounded(t))

@@ -80,7 +80,7 @@ func startRotating(t *testing.T, p *plane.Plane, token string) *rotating {
 	t.Helper()
 	a := &rotating{dir: t.TempDir()}
 	authority := &secrets.Authority{
-		Address: p.Discovery.SecureAddr(), Token: rig.Write(t, a.dir, "token", []byte(token)),
+		Addresses: []string{p.Discovery.SecureAddr()}, Token: rig.Write(t, a.dir, "token", []byte(token)),
 		Roots: rig.Write(t, a.dir, "root.pem", p.Discovery.Authority().Roots()),
 	}
 	var err error

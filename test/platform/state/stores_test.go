@@ -29,9 +29,11 @@ type server interface {
 
 // stores runs a test with each kind of store.
 func stores(t *testing.T, do func(t *testing.T, kind string, s server)) {
-	t.Run("etcd", func(t *testing.T) { do(t, "etcd", etcdserver.Start(t, etcdserver.Options{})) })
+	t.Run("etcd", func(t *testing.T) { do(t, "etcd", startEtcd(t)) })
 	t.Run("Consul", func(t *testing.T) { do(t, "consul", consulserver.Start(t, consulserver.Options{})) })
 }
+
+func startEtcd(t *testing.T) server { return etcdserver.Start(t, etcdserver.Options{}) }
 
 // open returns a client of a store at an address.
 func open(t *testing.T, kind, at string) state.Store {
