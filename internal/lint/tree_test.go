@@ -33,11 +33,6 @@ var arrows = map[string][]string{
 	"store":    {"config", "mesh", "printable", "servers", "weigh"},
 	// Values of any kind that control planes share through etcd.
 	"store/shared": {"disk", "printable", "servers", "store"},
-	// What control planes share: its stores know no room above them.
-	"state":         {"identity/safefile", "printable", "servers"},
-	"state/etcd":    {"state", "store"},
-	"state/consul":  {"state", "printable", "servers"},
-	"state/address": {"state", "state/etcd", "state/consul", "store", "printable", "servers"},
 	"door":          {"config", "mesh", "source"},
 	"quota":         {"config", "mesh", "source"},
 	"pace":          {"config", "mesh", "source"},
@@ -72,6 +67,11 @@ var arrows = map[string][]string{
 	"dev":        {"app", "config", "identity", "inherited", "mesh", "source", "dev/folder"},
 	"dev/folder": {"identity/safefile"},
 
+	// What control planes share: its stores know no room above them.
+	"state":         {"identity/safefile", "printable", "servers"},
+	"state/etcd":    {"state", "store"},
+	"state/consul":  {"state", "printable", "servers"},
+	"state/address": {"state", "state/etcd", "state/consul", "store", "printable", "servers"},
 	// Lines of access logs, and what they mean: pure.
 	"accesslog": {"golden"},
 	// The interpreter reads Envoy's messages alone.

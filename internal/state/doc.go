@@ -7,5 +7,7 @@
 // does what one alone does (Sole), and the store refuses such a write once another holds it (Fence). A holder stops before its lease may
 // have ended.
 //
-// It must not know what is in the records. Start reading at Documents, then Store; Shared is between.
+// Stores are below: etcd, consul. address reads the flag that names one.
+//
+// It must not know the content of records. Start reading at Documents, then Store; Shared is between.
 package state

@@ -16,7 +16,7 @@ import (
 )
 
 // Sealer turns documents into records and back: compressed and, with a key, encrypted and authenticated (AES-256-GCM) under the record's
-// name. With a key, a record that is not sealed is refused: whoever can write to the store cannot give the mesh another root.
+// name. With a key, a record that is not sealed is refused: a writer of the store cannot give the mesh another root.
 type Sealer struct{ key cipher.AEAD }
 
 // The first byte of a record.

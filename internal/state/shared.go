@@ -171,7 +171,7 @@ func (s *Shared) note(err error) {
 	out := s.status
 	s.mu.Unlock()
 	if changed && reason != "" {
-		s.log.Error("the store of shared state does not answer: certificates are issued from what is known, join tokens are refused",
+		s.log.Error("the store of shared state does not answer: certificates are issued from the known root, join tokens are refused",
 			"reason", reason)
 	} else if changed {
 		s.log.Info("the store of shared state answers again", "store", s.store.String())

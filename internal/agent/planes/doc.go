@@ -4,5 +4,5 @@
 //
 // With one address it does nothing: gRPC's own resolver then finds all addresses of its name.
 //
-// It must not know what is asked. Start reading at New.
+// It must not know the questions. Start reading at New.
 package planes

@@ -48,7 +48,7 @@ type Planes struct {
 	left    time.Time     // when one was last left because it did not answer
 }
 
-// New takes addresses, each as host:port, of which there is at least one.
+// New takes one or more addresses, each as host:port.
 func New(addresses []string, log *slog.Logger) *Planes {
 	return &Planes{all: addresses, log: log, order: Shuffled(addresses), open: map[*conn]bool{}, wait: answerWithin}
 }

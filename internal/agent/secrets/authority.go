@@ -116,7 +116,7 @@ func read(answer []string, k crypto.Signer) (*pair, *trusted, error) {
 }
 
 // nextAfter is how long one of several replicas of the authority may take before the next one is asked.
-const nextAfter = 2 * time.Second
+const nextAfter = 1500 * time.Millisecond
 
 // ask sends a request over the network, to the replicas of the authority in random order until one answers. The request has the same key
 // for each: a join token that a lost answer has used up admits that key again.

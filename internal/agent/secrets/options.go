@@ -50,8 +50,8 @@ type Files struct{ Chain, Key, Roots string }
 type Authority struct {
 	Addresses  []string // host:port; if there are several, they are replicas, and one of them is asked
 	ServerName string   // in its certificate; empty: the address's host, or istiod.istio-system.svc for an address of this machine
-	Roots      string // file of roots for its certificate, beside those that it sent; "SYSTEM": the machine's own
-	Token      string // file with a token; read for each request; empty: none
+	Roots      string   // file of roots for its certificate, beside those that it sent; "SYSTEM": the machine's own
+	Token      string   // file with a token; read for each request; empty: none
 	// CertDir holds cert-chain.pem, key.pem and root-cert.pem to authenticate with before there is a certificate in
 	// memory (PROV_CERT). Empty: none.
 	CertDir string

@@ -32,11 +32,11 @@ func TestDiscoveries(t *testing.T) {
 		t.Errorf("by ProxyConfig: %v, %v", o.Bootstrap.Others, err)
 	}
 	for address, want := range map[string]string{
-		"a:15012,":             "missing port",
-		"a:15012,a:15012":      "named twice",
-		"a:15012,b:15010":      "want all of one kind",
-		"a:1,b":                "missing port",
-		manyAddresses(17):      "more than 16",
+		"a:15012,":        "missing port",
+		"a:15012,a:15012": "named twice",
+		"a:15012,b:15010": "want all of one kind",
+		"a:1,b":           "missing port",
+		manyAddresses(17): "more than 16",
 	} {
 		if _, err := resolve(address, map[string]string{"CA_ADDR": "ca:1"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", address, err, want)

@@ -34,7 +34,7 @@ func stateCommand() *cobra.Command {
 	}
 	save := &cobra.Command{
 		Use: "save FILE", Args: cobra.ExactArgs(1), Short: "Write the state into a file; it holds the root's key",
-		Long: "With --stateKeyFile the file is encrypted with that key. Join tokens are not saved: one that is restored could be used twice.",
+		Long: "With --stateKeyFile the file is encrypted with that key. Join tokens are not saved: a restored one could be used twice.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			with, err := sealer()
 			if err != nil {

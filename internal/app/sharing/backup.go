@@ -100,7 +100,7 @@ func (k Kept) Save(path string, sealer state.Sealer) error {
 	return safefile.Write(path, content, 0o600)
 }
 
-// Restore puts a saved state in place of what is there; force: also over another root. Join tokens are not restored: one that was not used
+// Restore replaces the state by a saved one; force: also over another root. Join tokens are not restored: one that was not used
 // when they were saved may have been used since.
 func (k Kept) Restore(path string, sealer state.Sealer, force bool) error {
 	content, err := safefile.Read(path, mostBackup)
@@ -127,7 +127,7 @@ func (k Kept) Restore(path string, sealer state.Sealer, force bool) error {
 				return err
 			}
 			if err == nil && string(there) != b.Documents[name] && !force {
-				return fmt.Errorf("%s is there, and is another one: --force replaces it, and certificates that were issued since may be refused",
+				return fmt.Errorf("%s is there, and is another one: --force replaces it; certificates issued since may be refused",
 					docs.Place(name))
 			}
 		}

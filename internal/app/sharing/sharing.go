@@ -27,10 +27,11 @@ type Options struct {
 
 // Bind declares the flags.
 func (o *Options) Bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.State, "state", "file", "where the self-made root, join tokens and revocations are kept, for all control planes of the "+
-		"mesh: "+address.Usage+"; file is the folder of --caStateDir")
+	fs.StringVar(&o.State, "state", "file",
+		"where the self-made root, join tokens and revocations are kept, for all control planes of the "+
+			"mesh: "+address.Usage+"; file is the folder of --caStateDir")
 	fs.StringVar(&o.KeyFile, "stateKeyFile", "",
-		"file with 32 random bytes in base64: what is kept in etcd or Consul is encrypted with this key")
+		"file with 32 random bytes in base64: records in etcd or Consul are encrypted with this key, and backups")
 }
 
 // Validate returns the options that cannot work.
@@ -50,8 +51,8 @@ func (o Options) Validate() error {
 		ip := net.ParseIP(at.Hostname())
 		local := at.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 		if at.Scheme == "http" && !local && o.KeyFile == "" {
-			return fmt.Errorf("--state: %s is asked in plaintext, and the root's key would be seen on the way: want tls=true, or --stateKeyFile",
-				at.Host)
+			return fmt.Errorf(
+				"--state: %s is asked in plaintext, and the root's key would be seen on the way: want tls=true, or --stateKeyFile", at.Host)
 		}
 	}
 	return nil
@@ -75,7 +76,7 @@ func (o Options) Open(log *slog.Logger) (*state.Shared, error) {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
 	if !sealer.Encrypts() {
-		log.Warn("the root's key is not encrypted in the store: whoever may read it there can issue certificates; --stateKeyFile names a key",
+		log.Warn("the root's key is not encrypted in the store, and its readers can issue certificates; --stateKeyFile names a key",
 			"store", store.String())
 	}
 	return state.New(store, sealer, environment.Replica(), log), nil
@@ -98,8 +99,8 @@ func Report(of *state.Shared, in Problems) {
 		in.Set(place, []mesh.Problem{{
 			Object: mesh.ObjectRef{Kind: "pilot-discovery", Name: "state"}, Field: "--state", Code: code.StateAway, Severity: mesh.Error,
 			Message: s.Reason,
-			Fix: "make the store reachable; its user has to read and write below the prefix. Until then certificates are issued from what is " +
-				"known, revocations of other control planes do not arrive, and join tokens are refused",
+			Fix: "make the store reachable; its user has to read and write below the prefix. Until then certificates are issued from the " +
+				"known root, revocations of other control planes do not arrive, and join tokens are refused",
 		}})
 	})
 }
@@ -123,7 +124,8 @@ func Register(to prometheus.Registerer, of *state.Shared) error {
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		gauge("fairway_state_up", "Whether the store of shared state answers.", func(s state.Status) float64 { return number(s.Reason == "") }),
+		gauge("fairway_state_up", "Whether the store of shared state answers.",
+			func(s state.Status) float64 { return number(s.Reason == "") }),
 		gauge("fairway_state_writer", "Whether this control plane holds the lease of shared state.",
 			func(s state.Status) float64 { return number(s.Writes) }),
 		counter("fairway_state_leases_total", "How often this control plane took the lease of shared state.",

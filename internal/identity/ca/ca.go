@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/disk/watch"
+	"fairway/internal/identity/ca/issued"
 	shared "fairway/internal/state"
 )
 
@@ -82,7 +83,7 @@ type CA struct {
 	opts        Options
 	keep        keeper
 	revocations *Revocations // nil if there is no folder for them
-	issued      issued
+	issued      issued.Record
 
 	changing sync.Mutex // one change of the state at a time; what it waits for does not keep others from reading
 

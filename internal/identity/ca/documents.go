@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"time"
 
 	"fairway/internal/identity"
+	"fairway/internal/identity/ca/issued"
 )
 
 // DocumentNames are the names of the documents that an authority keeps.
@@ -39,32 +39,20 @@ func CheckDocument(name string, text []byte) error {
 
 // Issued returns the record of the certificates that have not ended, a line each.
 func (r *Revocations) Issued() (out []string, err error) {
-	err = r.issued.each(r.now(), func(x record) { out = append(out, x.line()) })
+	err = r.issued.Each(r.now(), func(x issued.Certificate) { out = append(out, x.String()) })
 	return out, err
 }
 
 // RestoreIssued adds lines to the record. Those that have ended, or are no lines, are left out.
 func (r *Revocations) RestoreIssued(lines []string) error {
 	for _, text := range lines {
-		x, ok := parseRecord(text)
-		if !ok || !r.now().Before(x.ends) {
+		x, ok := issued.Parse(text)
+		if !ok || !r.now().Before(x.Ends) {
 			continue
 		}
-		if err := r.issued.put(x); err != nil {
+		if err := r.issued.Put(x); err != nil {
 			return err
 		}
 	}
-	return r.issued.flush()
-}
-
-// day is the day on which a certificate ends.
-func (x record) day() string { return x.ends.UTC().Format(issuedDay) }
-
-// line is the certificate's line of the record.
-func (x record) line() string {
-	return lineWith(x.ends, x.serial, x.issuer, x.id)
-}
-
-func recordOf(serial string, issuer []byte, ends time.Time, id identity.ID) record {
-	return record{serial, issuerTag(issuer), ends, id}
+	return r.issued.Flush()
 }

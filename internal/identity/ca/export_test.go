@@ -2,6 +2,7 @@ package ca
 
 import (
 	"encoding/json"
+	"fairway/internal/identity/ca/issued"
 	"fmt"
 	"log/slog"
 )
@@ -57,6 +58,6 @@ func ReadRevoked(text []byte) (*Revoked, error) {
 }
 
 func ReadRecord(line string) (serial string, ok bool) {
-	r, ok := parseRecord(line)
-	return r.serial, ok
+	r, ok := issued.Parse(line)
+	return r.Serial, ok
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/identity"
+	"fairway/internal/identity/ca/issued"
 )
 
 // listed names a certificate on a CRL; one on the CRLs of all issuers has no issuer.
@@ -26,7 +27,7 @@ func (c *CA) complete(st *state) *state {
 	n.index = map[listed]bool{}
 	for _, l := range n.crl {
 		for _, r := range l.RevokedCertificateEntries {
-			n.index[listed{issuerTag(l.RawIssuer), r.SerialNumber.Text(16)}] = true
+			n.index[listed{issued.Tag(l.RawIssuer), r.SerialNumber.Text(16)}] = true
 		}
 	}
 	for _, r := range n.revoked.Certificates {
@@ -83,7 +84,7 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 			template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, r)
 		}
 	}
-	tag := issuerTag(by.cert.RawSubject)
+	tag := issued.Tag(by.cert.RawSubject)
 	for _, r := range s.revoked.Certificates {
 		if r.Issuer != "" && r.Issuer != tag || there[r.Serial] {
 			continue
@@ -111,7 +112,7 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 func (c *CA) Revoked(cert *x509.Certificate) bool {
 	st := c.current()
 	serial := cert.SerialNumber.Text(16)
-	if st.index[listed{issuerTag(cert.RawIssuer), serial}] || st.index[listed{"", serial}] {
+	if st.index[listed{issued.Tag(cert.RawIssuer), serial}] || st.index[listed{"", serial}] {
 		return true
 	}
 	if len(st.revoked.Identities) == 0 {
@@ -121,9 +122,9 @@ func (c *CA) Revoked(cert *x509.Certificate) bool {
 	if err != nil {
 		return false // no workload's
 	}
-	issued := cert.NotBefore.Add(c.opts.Backdate)
+	since := cert.NotBefore.Add(c.opts.Backdate)
 	for _, r := range st.revoked.Identities {
-		if covers(r.ID, id) && (r.Restored.IsZero() || !issued.After(r.At)) {
+		if covers(r.ID, id) && (r.Restored.IsZero() || !since.After(r.At)) {
 			return true
 		}
 	}
@@ -170,7 +171,7 @@ func (c *CA) followRevoked() error {
 			return err
 		}
 	}
-	return c.issued.clean(c.opts.Now())
+	return c.issued.Clean(c.opts.Now())
 }
 
 func (c *CA) readRevoked() (changed bool, err error) {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/big"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"fairway/internal/identity"
+	"fairway/internal/identity/ca/issued"
 	shared "fairway/internal/state"
 )
 
@@ -44,7 +44,8 @@ type RevokedCertificate struct {
 }
 
 const (
-	revokedFile = "revoked.json"
+	revokedFile  = "revoked.json"
+	issuedFolder = "issued"
 	// MaxRevoked is how many certificates the CRLs list at most: about 1 MB, which is sent with every issued certificate. The ones with the
 	// latest end are kept.
 	MaxRevoked = 20_000
@@ -64,31 +65,23 @@ var ErrUnrecorded = errors.New("no certificate that has not ended is recorded un
 // authority follows its changes.
 type Revocations struct {
 	docs   shared.Documents
-	issued issued
+	issued issued.Record
 	most   int // certificates on the list
 	now    func() time.Time
 }
 
 // NewRevocations uses a folder, an authority's State, which need not exist yet.
 func NewRevocations(dir string, now func() time.Time) *Revocations {
-	return &Revocations{shared.Folder(dir), issuedFiles{filepath.Join(dir, issuedFolder)}, MaxRevoked, now}
+	return &Revocations{shared.Folder(dir), issued.Files(filepath.Join(dir, issuedFolder)), MaxRevoked, now}
 }
 
 // NewSharedRevocations uses a store.
 func NewSharedRevocations(in *shared.Shared, now func() time.Time, log *slog.Logger) *Revocations {
-	return &Revocations{in.Documents(), newIssuedRecords(in, log), mostShared, now}
+	return &Revocations{in.Documents(), issued.Shared(in, log), mostShared, now}
 }
 
-// ParseSerial reads a serial number as tools print them: hexadecimal digits in either case, with colons or 0x or
-// without. It returns it as certificates are listed here.
-func ParseSerial(s string) (string, error) {
-	digits := strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(s, ":", "")), "0x")
-	n, ok := new(big.Int).SetString(digits, 16)
-	if !ok || len(digits) > 40 || strings.ContainsAny(digits, "+-_") || n.Sign() <= 0 {
-		return "", fmt.Errorf("serial number %.60q: want up to 40 hexadecimal digits", s)
-	}
-	return n.Text(16), nil
-}
+// ParseSerial reads a serial number as tools print them, and returns it as certificates are listed here.
+func ParseSerial(s string) (string, error) { return issued.ParseSerial(s) }
 
 // ParseRevoked reads the identity that a command names: spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or
 // <namespace>/<service account> of any trust domain.
@@ -160,7 +153,7 @@ func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int,
 	return listed, err
 }
 
-// RevokeSerial takes one certificate back. RevokeSerial revokes one certificate.
+// RevokeSerial revokes one certificate.
 func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error {
 	serial, err := ParseSerial(serial)
 	if err != nil {
@@ -169,9 +162,9 @@ func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error
 	return r.change(func(v *Revoked, now time.Time) error {
 		one := RevokedCertificate{Serial: serial, At: now, Ends: now.Add(unrecordedLife), Reason: reason}
 		found := unrecorded
-		if err := r.issued.each(now, func(x record) {
-			if x.serial == serial {
-				found, one.Issuer, one.Identity, one.Ends = true, x.issuer, x.id.String(), x.ends
+		if err := r.issued.Each(now, func(x issued.Certificate) {
+			if x.Serial == serial {
+				found, one.Issuer, one.Identity, one.Ends = true, x.Issuer, x.ID.String(), x.Ends
 			}
 		}); err != nil {
 			return err
@@ -256,10 +249,10 @@ func (r *Revocations) listShutOut(v *Revoked, now time.Time) error {
 		return nil
 	}
 	var found []RevokedCertificate
-	err := r.issued.each(now, func(x record) {
+	err := r.issued.Each(now, func(x issued.Certificate) {
 		for _, i := range out {
-			if covers(i.ID, x.id) {
-				found = append(found, RevokedCertificate{x.serial, x.issuer, x.id.String(), now, x.ends, i.Reason})
+			if covers(i.ID, x.ID) {
+				found = append(found, RevokedCertificate{x.Serial, x.Issuer, x.ID.String(), now, x.Ends, i.Reason})
 			}
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fairway/internal/identity"
+	"fairway/internal/identity/ca/issued"
 )
 
 // Reasons why a certificate is not signed.
@@ -96,7 +97,7 @@ func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 		return out, err
 	}
 	if c.revocations != nil {
-		if err := add(c.issued, out.Leaf, g.ID); err != nil {
+		if err := c.issued.Put(issued.Of(out.Leaf, g.ID)); err != nil {
 			c.opts.Log.Error("a certificate is not recorded: it would not be on the list if its identity were revoked", "identity",
 				g.ID.String(), "serial", out.Leaf.SerialNumber.Text(16), "error", err)
 		}

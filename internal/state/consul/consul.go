@@ -1,7 +1,7 @@
 // Package consul keeps shared state in Consul: a key for each record, a transaction for each change, and a session with a lock for the
 // control plane that writes.
 //
-// It must not know what is in the records.
+// It must not know the content of records.
 package consul
 
 import (
@@ -81,10 +81,10 @@ func (s *Store) each(ctx context.Context, ask func(*api.Client) error) error {
 func (s *Store) explain(err error, at string) error {
 	err = s.secrets.Error(err)
 	if code, is := errors.AsType[api.StatusError](err); is && code.Code == http.StatusForbidden {
-		return fmt.Errorf("Consul at %s: its token may not do that: it wants key_prefix %q and session write: %s", at, s.prefix, //nolint:staticcheck // a name
+		return fmt.Errorf("consul at %s: its token may not do that: it wants key_prefix %q and session write: %s", at, s.prefix,
 			printable.Text(code.Body, printable.Short))
 	}
-	return fmt.Errorf("Consul at %s: %w", at, err) //nolint:staticcheck // a name
+	return fmt.Errorf("consul at %s: %w", at, err)
 }
 
 func query(ctx context.Context) *api.QueryOptions {

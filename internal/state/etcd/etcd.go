@@ -1,7 +1,7 @@
 // Package etcd keeps shared state in etcd: a key for each record, a transaction for each change, and a lease of etcd's for the control
 // plane that writes.
 //
-// It must not know what is in the records. internal/store calls etcd.
+// It must not know the content of records. internal/store calls etcd.
 package etcd
 
 import (
@@ -133,7 +133,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, changed func()) error 
 		if err := answer.Err(); err != nil {
 			return s.explain(err)
 		}
-		if answer.Created || slices.ContainsFunc(answer.Events, func(e *clientv3.Event) bool { return string(e.Kv.Key) != s.prefix+writer }) {
+		others := func(e *clientv3.Event) bool { return string(e.Kv.Key) != s.prefix+writer }
+		if answer.Created || slices.ContainsFunc(answer.Events, others) {
 			changed()
 		}
 	}

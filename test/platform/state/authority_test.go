@@ -196,7 +196,8 @@ func TestRevocationsArrive(t *testing.T) {
 		rig.Eventually(t, func() error {
 			for _, r := range []*replica{a, b} {
 				lists := r.ca.Status().Lists
-				if _, err := r.issue(t, 0); !errors.Is(err, ca.ErrBarred) || !r.ca.Revoked(of.Leaf) || len(lists) != 1 || lists[0].Revoked == 0 {
+				_, err := r.issue(t, 0)
+				if !errors.Is(err, ca.ErrBarred) || !r.ca.Revoked(of.Leaf) || len(lists) != 1 || lists[0].Revoked == 0 {
 					return fmt.Errorf("not revoked yet: %v, %+v", err, lists)
 				}
 			}

@@ -158,8 +158,8 @@ func (m *mesh) launch(t *testing.T, name string) {
 		Command: rig.Command{
 			Name: name, Path: agent.Path(t), Dir: rig.Folder(t), Args: []string{"--adminPort", fmt.Sprint(rig.FreePort(t))},
 		},
-		Namespace: "shop", Account: name, IP: m.IP(name), Discovery: strings.Join(m.addresses(), ","), Envoy: live.NeedEnvoy(t), Drain: "100ms",
-		Proof: rig.Proof{Token: []byte(token), Roots: roots},
+		Namespace: "shop", Account: name, IP: m.IP(name), Discovery: strings.Join(m.addresses(), ","), Envoy: live.NeedEnvoy(t),
+		Drain: "100ms", Proof: rig.Proof{Token: []byte(token), Roots: roots},
 	}.Launch(t)
 	rig.Eventually(t, func() error {
 		var f facts
@@ -230,7 +230,7 @@ func TestKills(t *testing.T) {
 			}
 			took := m.join(t)
 			longest.Store(max(longest.Load(), int64(took)))
-			<-time.After(time.Duration(random.Int64N(int64(1500*time.Millisecond)))) // at any time
+			<-time.After(time.Duration(random.Int64N(int64(1500 * time.Millisecond)))) // at any time
 			m.planes[i].Signal(syscall.SIGCONT)
 			m.planes[i].Kill()
 			for _, name := range []string{"server", "client"} {
@@ -245,8 +245,8 @@ func TestKills(t *testing.T) {
 			m.start(t, i)
 		}
 		m.load.Stop(t)
-		t.Logf("%s; %d kills, %d of them after a hang; the longest wait for a certificate was %s; %d tokens, each used once", m.load, kills(t),
-			hung, time.Duration(longest.Load()).Round(time.Millisecond), m.joined)
+		t.Logf("%s; %d kills, %d of them after a hang; at most %s until a certificate; %d tokens, each used once", m.load, kills(t), hung,
+			time.Duration(longest.Load()).Round(time.Millisecond), m.joined)
 		if time.Duration(longest.Load()) > 5*time.Second {
 			t.Error("another control plane issues certificates after more than five seconds")
 		}

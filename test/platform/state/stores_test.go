@@ -196,8 +196,8 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// TestNeverTwoWriters: of control planes of which one after the other is cut from the store, for shorter and longer than a lease, no two
-// hold the lease at a time, and each time one does in the end.
+// TestNeverTwoWriters: one control plane after the other is cut from the store while it holds the lease. No two hold it at a time, and each
+// time another one does in the end.
 func TestNeverTwoWriters(t *testing.T) {
 	stores(t, func(t *testing.T, kind string, at server) {
 		var all []*state.Shared

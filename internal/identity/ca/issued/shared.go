@@ -1,4 +1,4 @@
-package ca
+package issued
 
 import (
 	"errors"
@@ -11,43 +11,41 @@ import (
 	shared "fairway/internal/state"
 )
 
-// issuedRecords keeps the record in a store: a record for each certificate, below the day on which it ends. Certificates are written behind
-// the answers, in order; while the store is away, the last mostUnwritten wait.
-type issuedRecords struct {
+// Shared returns a record in a store that several control planes share: a record for each certificate, below the day on which it ends.
+// Certificates are written behind the answers, in order; while the store is away, the first mostUnwritten wait.
+func Shared(in *shared.Shared, log *slog.Logger) Record { return &records{in: in, log: log} }
+
+type records struct {
 	in  *shared.Shared
 	log *slog.Logger
 
 	mu      sync.Mutex
-	waiting []issuedLine
+	waiting []line
 	lost    int
 	writes  bool          // a goroutine writes
 	written chan struct{} // closed once it has ended
 	cleaned time.Time
 }
 
-type issuedLine struct{ name, text string }
+type line struct{ name, text string }
 
 const (
-	issuedPrefix  = issuedFolder + "/"
+	recordsOf     = "issued/"
 	mostUnwritten = 100_000
 	writeAgain    = time.Second
 	cleanEvery    = time.Hour
 	flushWithin   = time.Minute
 )
 
-func newIssuedRecords(in *shared.Shared, log *slog.Logger) *issuedRecords {
-	return &issuedRecords{in: in, log: log}
-}
-
-// put implements issued.
-func (i *issuedRecords) put(x record) error {
+// Put implements Record.
+func (i *records) Put(c Certificate) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.waiting) >= mostUnwritten {
 		i.lost++
 		return fmt.Errorf("%d certificates wait for %s", mostUnwritten, i.in)
 	}
-	i.waiting = append(i.waiting, issuedLine{issuedPrefix + x.day() + "/" + x.serial, x.line()})
+	i.waiting = append(i.waiting, line{recordsOf + c.day() + "/" + c.Serial, c.String()})
 	if !i.writes {
 		i.writes, i.written = true, make(chan struct{})
 		go i.write()
@@ -55,8 +53,8 @@ func (i *issuedRecords) put(x record) error {
 	return nil
 }
 
-// flush implements issued.
-func (i *issuedRecords) flush() error {
+// Flush implements Record.
+func (i *records) Flush() error {
 	i.mu.Lock()
 	written, some := i.written, i.writes
 	i.mu.Unlock()
@@ -72,7 +70,7 @@ func (i *issuedRecords) flush() error {
 }
 
 // write writes what waits, and ends once nothing does.
-func (i *issuedRecords) write() {
+func (i *records) write() {
 	for {
 		i.mu.Lock()
 		if len(i.waiting) == 0 {
@@ -97,12 +95,12 @@ func (i *issuedRecords) write() {
 	}
 }
 
-// each implements issued.
-func (i *issuedRecords) each(now time.Time, do func(record)) error {
+// Each implements Record.
+func (i *records) Each(now time.Time, do func(Certificate)) error {
 	i.mu.Lock()
-	waiting := append([]issuedLine(nil), i.waiting...)
+	waiting := append([]line(nil), i.waiting...)
 	i.mu.Unlock()
-	all, err := i.in.Records(issuedPrefix, maxLine, func(name string, err error) {
+	all, err := i.in.Records(recordsOf, maxLine, func(name string, err error) {
 		i.log.Warn("the record of an issued certificate cannot be read", "record", name, "error", err)
 	})
 	if err != nil {
@@ -112,15 +110,15 @@ func (i *issuedRecords) each(now time.Time, do func(record)) error {
 		all[w.name] = []byte(w.text)
 	}
 	for _, text := range all {
-		if r, ok := parseRecord(string(text)); ok && now.Before(r.ends) {
+		if r, ok := Parse(string(text)); ok && now.Before(r.Ends) {
 			do(r)
 		}
 	}
 	return nil
 }
 
-// clean implements issued: the control plane that writes does it, once an hour.
-func (i *issuedRecords) clean(now time.Time) error {
+// Clean implements Record: the control plane that writes does it, once an hour.
+func (i *records) Clean(now time.Time) error {
 	return i.in.Alone(func(remove func(string) error) error {
 		i.mu.Lock()
 		due := now.Sub(i.cleaned) >= cleanEvery
@@ -128,13 +126,13 @@ func (i *issuedRecords) clean(now time.Time) error {
 		if !due {
 			return nil
 		}
-		all, err := i.in.Records(issuedPrefix, maxLine, func(string, error) {})
+		all, err := i.in.Records(recordsOf, maxLine, func(string, error) {})
 		if err != nil {
 			return err
 		}
 		for name := range all {
-			day, _, _ := strings.Cut(strings.TrimPrefix(name, issuedPrefix), "/")
-			if at, err := time.Parse(issuedDay, day); err == nil && !now.Before(at.Add(24*time.Hour)) {
+			day, _, _ := strings.Cut(strings.TrimPrefix(name, recordsOf), "/")
+			if at, err := time.Parse(dayForm, day); err == nil && !now.Before(at.Add(24*time.Hour)) {
 				if err := remove(name); err != nil && !errors.Is(err, shared.ErrConflict) {
 					return err
 				}
