@@ -33,16 +33,16 @@ var arrows = map[string][]string{
 	"store":    {"config", "mesh", "printable", "servers", "weigh"},
 	// Values of any kind that control planes share through etcd.
 	"store/shared": {"disk", "printable", "servers", "store"},
-	"door":          {"config", "mesh", "source"},
-	"quota":         {"config", "mesh", "source"},
-	"pace":          {"config", "mesh", "source"},
-	"compile":       {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden", "spelling"},
-	"agent":         {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
-	"inherited":     {},
-	"golden":        {}, // of tests
-	"resident":      {},
-	"disk":          {},
-	"web":           {"limit", "mesh"},
+	"door":         {"config", "mesh", "source"},
+	"quota":        {"config", "mesh", "source"},
+	"pace":         {"config", "mesh", "source"},
+	"compile":      {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden", "spelling"},
+	"agent":        {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
+	"inherited":    {},
+	"golden":       {}, // of tests
+	"resident":     {},
+	"disk":         {},
+	"web":          {"limit", "mesh"},
 	"admin": {
 		"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "questions", "snapshot",
 	},
