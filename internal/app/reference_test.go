@@ -10,7 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"fairway/internal/app/sharing"
 	"fairway/internal/golden"
+	"fairway/internal/state"
+	"fairway/internal/state/address"
 )
 
 // descPattern is how client_golang prints what a metric is; it has no other way to tell.
@@ -24,6 +27,19 @@ func TestMetricsReference(t *testing.T) {
 	opts.Shutdown = 0
 	d, err := NewDiscovery(opts)
 	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := address.Parse("etcd://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := at.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	shared := state.New(store, state.Sealer{}, "a", opts.Log)
+	if err := sharing.Register(d.setup.metrics.Registry, shared); err != nil { // with --state
 		t.Fatal(err)
 	}
 	ended, stop := context.WithCancel(t.Context())

@@ -312,6 +312,60 @@ func (s *standing) of(t *testing.T, name string) int {
 	return 0
 }
 
+// TestDirect: an Envoy that connects to the control planes itself goes on with another one when its own hangs, or is killed.
+func TestDirect(t *testing.T) {
+	envoy := live.NeedEnvoy(t)
+	m := &mesh{Mesh: live.Start(t, live.Options{}), rules: t.TempDir()}
+	rig.Write(t, m.rules, "rules.yaml", []byte(m.Rules(t, "chaos.txtar:server", "port", 1)))
+	var processes [2]*rig.Process
+	var addresses []string
+	start := func(i int) {
+		processes[i] = rig.ControlPlane{
+			Command: rig.Command{Name: m.name(i), Path: discovery.Path(t), Dir: rig.Folder(t),
+				Args: []string{"--registries=", "--configDir=" + m.rules}},
+			GRPC: m.Addr(m.name(i), 15010), HTTP: m.Addr(m.name(i), 8080),
+		}.Launch(t)
+	}
+	for i := range processes {
+		start(i)
+		addresses = append(addresses, m.Addr(m.name(i), 15010))
+	}
+	rig.Workload{
+		Command: rig.Command{Name: "direct", Path: agent.Path(t), Dir: rig.Folder(t),
+			Args: []string{"--adminPort", fmt.Sprint(rig.FreePort(t)), "--xdsRelay", "false"}},
+		Namespace: "shop", IP: m.IP("direct"), Discovery: strings.Join(addresses, ","), Envoy: envoy, Drain: "100ms",
+	}.Launch(t)
+	at := func(not int) (i int) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			for i = range processes {
+				if i == not {
+					continue
+				}
+				if text, err := rig.Page(m.page(i, "/debug/syncz?brief=true")); err == nil && strings.Contains(text, "direct.shop") {
+					return nil
+				}
+			}
+			return errors.New("the Envoy is at no control plane")
+		})
+		return i
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		first := at(-1)
+		began := time.Now()
+		processes[first].Signal(signal)
+		at(first)
+		took := time.Since(began)
+		t.Logf("%s: moved after %s", signal, took.Round(10*time.Millisecond))
+		if took > 8*time.Second {
+			t.Errorf("%s: moved after %s", signal, took)
+		}
+		processes[first].Signal(syscall.SIGCONT)
+		processes[first].Kill()
+		start(first)
+	}
+}
+
 // TestSameBytes: all control planes send a proxy the same resources in the same versions, so one that moves is sent nothing.
 func TestSameBytes(t *testing.T) {
 	s := stand(t)
