@@ -104,7 +104,7 @@ func (p *Planes) Leave(why error) {
 	}
 }
 
-// addresses is the order for gRPC; callers hold mu. Each address is the name by which TLS knows its server.
+// addresses is the order for gRPC; callers hold mu. TLS knows each server by its address.
 func (p *Planes) addresses() (out resolver.State) {
 	for _, a := range p.order {
 		out.Addresses = append(out.Addresses, resolver.Address{Addr: a, ServerName: a})

@@ -130,7 +130,7 @@ func (i files) days(do func(path string, over time.Time) error) error {
 	return errors.Join(errs...)
 }
 
-// day is the day on which the certificate ends.
+// day returns the last day of the certificate.
 func (c Certificate) day() string { return c.Ends.UTC().Format(dayForm) }
 
 // String returns the certificate's line.

@@ -11,7 +11,7 @@ import (
 	shared "fairway/internal/state"
 )
 
-// Shared returns a record in a store that several control planes share: a record for each certificate, below the day on which it ends.
+// Shared returns a record in a store that several control planes share: a record for each certificate, below its last day.
 // Certificates are written behind the answers, in order; while the store is away, the first mostUnwritten wait.
 func Shared(in *shared.Shared, log *slog.Logger) Record { return &records{in: in, log: log} }
 
