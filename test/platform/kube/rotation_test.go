@@ -105,8 +105,8 @@ func startRotating(t *testing.T, p *plane.Plane, token string) *rotating {
 		}
 		return errors.New("no certificate yet")
 	})
-	as := a.DialOptions(authority.Address, "istiod.istio-system.svc")
-	if a.conn, err = grpc.NewClient("passthrough:///"+authority.Address, as...); err != nil {
+	as := a.DialOptions(authority.Addresses[0], "istiod.istio-system.svc")
+	if a.conn, err = grpc.NewClient("passthrough:///"+authority.Addresses[0], as...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.conn.Close() })
