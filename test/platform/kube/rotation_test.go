@@ -105,7 +105,7 @@ func startRotating(t *testing.T, p *plane.Plane, token string) *rotating {
 		}
 		return errors.New("no certificate yet")
 	})
-	as := a.DialOptions(authority.Addresses[0], "istiod.istio-system.svc")
+	as := a.DialOptions("istiod.istio-system.svc")
 	if a.conn, err = grpc.NewClient("passthrough:///"+authority.Addresses[0], as...); err != nil {
 		t.Fatal(err)
 	}
