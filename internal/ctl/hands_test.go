@@ -171,7 +171,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%v prints %q, want %q and %q", c.args, got, c.want, c.last)
 		}
 	}
-	if got := string(piped([]byte(handsMesh), "validate", "-f", "-")); got != "1 object: valid\n" {
+	if got := piped([]byte(handsMesh), "validate", "-f", "-"); got != "1 object: valid\n" {
 		t.Errorf("got %q", got)
 	}
 }
