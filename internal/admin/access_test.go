@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/admin"
 	"fairway/internal/admin/page"
+	"fairway/internal/admin/scrape"
 	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -23,10 +24,11 @@ func door(profiles bool) http.Handler {
 	graph, server := compile.New(compile.Options{}), xds.NewServer(library.New(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")
 	metrics.Watch(
-		admin.Scrape{
+		scrape.State{
 			Problems: graph.Counts, Refusing: server.Refusing, Graph: graph,
 			Versions: func() map[string]int { return nil }, Sources: func() map[string]int { return nil },
-			Clusters: func() (int, int) { return 0, 0 }, Stale: func() map[string]float64 { return nil },
+			Clusters: func() (int, int) { return 0, 0 }, Phases: func() map[string]string { return nil },
+			Stale:   func() map[string]float64 { return nil },
 			LeftOut: func() map[string]uint64 { return nil },
 			Waiting: func() int { return 0 }, Reduced: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
 			Questions: func() int { return 0 },

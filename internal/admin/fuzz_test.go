@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/admin"
 	"fairway/internal/admin/page"
+	"fairway/internal/admin/scrape"
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
@@ -26,10 +27,11 @@ func FuzzQueries(f *testing.F) {
 		}
 	}
 	metrics.Watch(
-		admin.Scrape{
+		scrape.State{
 			Problems: graph.Counts, Refusing: server.Refusing, Graph: graph,
 			Versions: func() map[string]int { return nil }, Sources: func() map[string]int { return nil },
-			Clusters: func() (int, int) { return 0, 0 }, Stale: func() map[string]float64 { return nil },
+			Clusters: func() (int, int) { return 0, 0 }, Phases: func() map[string]string { return nil },
+			Stale:   func() map[string]float64 { return nil },
 			LeftOut: func() map[string]uint64 { return nil },
 			Waiting: func() int { return 0 }, Reduced: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
 			Questions: func() int { return 0 },

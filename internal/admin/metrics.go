@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"fairway/internal/admin/asked"
+	"fairway/internal/admin/scrape"
+	"fairway/internal/admin/tally"
 	"fairway/internal/xds/library"
 	"fairway/internal/xdstype"
 )
@@ -43,6 +45,7 @@ type Metrics struct {
 	// Questions counts questions. It implements questions.Meter.
 	Questions asked.Meter
 	refusals  *prometheus.CounterVec
+	*tally.Tally
 
 	keysFetched, keysFailed prometheus.Counter
 }
@@ -93,6 +96,7 @@ func NewMetrics(version string) *Metrics {
 	}
 	m.doors = newDoors(m.Registry)
 	m.Questions = asked.NewMeter(m.Registry)
+	m.Tally = tally.New(m.Registry, version)
 	m.register(version)
 	return m
 }
@@ -106,6 +110,9 @@ func (m *Metrics) register(version string) {
 		m.keysFetched, m.keysFailed, m.diverged, m.compared, m.refusals, info, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
+
+// Watch has state counted at each scrape. It is called once, before the first scrape.
+func (m *Metrics) Watch(s scrape.State) { scrape.Register(m.Registry, s) }
 
 // OfRow is the label of a difference in a row; the other labels are a library.Place.
 const OfRow = "row"

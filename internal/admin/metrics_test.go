@@ -58,11 +58,16 @@ func TestMetricNames(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
+		"auto_registration_deletes_total",
+		"auto_registration_success_total",
+		"auto_registration_unregister_total",
+		"auto_registration_updates_total",
 		"fairway_audit_compared_total",
 		"fairway_audit_divergence_total",
 		"fairway_page_refusals_total",
 		"fairway_panics_total",
 		"fairway_problems",
+		"fairway_problems_by_code",
 		"fairway_question_refusals_total",
 		"fairway_reduced_proxies",
 		"fairway_rows_changed_total",
@@ -78,15 +83,21 @@ func TestMetricNames(t *testing.T) {
 		"fairway_xds_sent_bytes_total",
 		"fairway_xds_sent_resources_total",
 		"galley_validation_http_error",
+		"istio_build",
 		"istiod_managed_clusters",
+		"istiod_uptime_seconds",
+		"pilot_conflict_inbound_listener",
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
 		"pilot_destrule_subsets",
+		"pilot_dns_cluster_without_endpoints",
+		"pilot_duplicate_envoy_clusters",
 		"pilot_eds_no_instances",
 		"pilot_inbound_updates",
 		"pilot_info",
 		"pilot_jwks_resolver_network_fetch_fail_total",
 		"pilot_jwks_resolver_network_fetch_success_total",
 		"pilot_proxy_convergence_time",
+		"pilot_proxy_queue_time",
 		"pilot_push_triggers",
 		"pilot_pushcontext_init_seconds",
 		"pilot_services",
@@ -160,6 +171,10 @@ func TestMetricsFollowState(t *testing.T) {
 			"pilot_destrule_subsets":             "1",
 		},
 	)
+
+	check("with mistakes, by code", map[string]string{
+		`fairway_problems_by_code{code="HostTaken",severity="warning"}`: "1", `fairway_problems_by_code{code="SubsetTaken",severity="error"}`: "1",
+	})
 
 	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||reviews.shop.svc.cluster.local", "no")
 	check("with a refusal", map[string]string{"pilot_xds_cds_reject": "1", "pilot_xds_lds_reject": "0", `pilot_xds{version="1.31.1"}`: "2"})

@@ -7,14 +7,16 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/admin"
+	"fairway/internal/admin/scrape"
 	"fairway/internal/compile"
+	"fairway/internal/xdstype"
 )
 
 // seriesOf returns the streams that a scrape counts for each version; streams are counted by the version that their proxies report.
 func seriesOf(t *testing.T, streams map[string]int) map[string]int {
 	t.Helper()
 	m := admin.NewMetrics("test")
-	m.Watch(admin.Scrape{
+	m.Watch(scrape.State{
 		Problems: func() compile.Counts { return compile.Counts{} },
 		Refusing: func() map[string]int { return nil },
 		Versions: func() map[string]int { return streams },
@@ -22,6 +24,7 @@ func seriesOf(t *testing.T, streams map[string]int) map[string]int {
 		Stale:    func() map[string]float64 { return nil },
 		LeftOut:  func() map[string]uint64 { return nil },
 		Clusters: func() (own, others int) { return 0, 0 },
+		Phases:   func() map[string]string { return nil },
 		Updates:  func() map[string]uint64 { return nil },
 		Reduced:  func() int { return 0 },
 		Waiting:  func() int { return 0 }, Questions: func() int { return 0 },
@@ -50,7 +53,7 @@ const (
 
 // TestVersionsAreBounded: the versions of most proxies have a series; rare, long or odd ones count as other, and no proxy is lost.
 func TestVersionsAreBounded(t *testing.T) {
-	all := map[string]int{"1.31.1": 5000, "1.30.0": 70, "": 3, admin.Other: 2, "a\nb": 9000, strings.Repeat("x", 65): 9000, "\xff": 9000}
+	all := map[string]int{"1.31.1": 5000, "1.30.0": 70, "": 3, xdstype.Other: 2, "a\nb": 9000, strings.Repeat("x", 65): 9000, "\xff": 9000}
 	for i := range 10_000 {
 		all[fmt.Sprintf("v%05d", i)] = 1
 	}

@@ -214,7 +214,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	out.server.Register(out.grpc)
 	in.pushes.Register(out.grpc)
 	s.secure.Register(served, out.server, in.pushes)
-	s.metrics.Watch(scrape(in, out))
+	s.metrics.Watch(counted(in, out))
 	return out, nil
 }
 
@@ -244,6 +244,7 @@ func followers(s setup, in incoming, out outgoing) []loop.Follower {
 		},
 		{Name: "policies in force", Follow: func(loop.Turn) { g.Remember() }},
 	}, in.cluster.Followers(), []loop.Follower{
+		{Name: "count of machines", Follow: func(loop.Turn) { machines.Count(g.In.Members.Table, s.metrics.Machine) }},
 		{Name: "shared machines", Follow: func(loop.Turn) { in.shared.Follow() }},
 		{Name: "metrics and log", Follow: loop.Observer{Metrics: s.metrics, Published: p.Published, Log: s.opts.Log}.Follow},
 	}))

@@ -7,6 +7,7 @@ import (
 
 	"fairway"
 	"fairway/internal/admin"
+	"fairway/internal/admin/scrape"
 	"fairway/internal/app/secure"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
@@ -16,12 +17,12 @@ import (
 	"fairway/internal/xds"
 )
 
-// scrape returns the sources of the metrics.
-func scrape(in incoming, out outgoing) admin.Scrape {
-	return admin.Scrape{
+// counted returns the sources of the metrics.
+func counted(in incoming, out outgoing) scrape.State {
+	return scrape.State{
 		Problems: out.standing.Counts, Refusing: out.server.Refusing, Versions: in.proxies.Versions, Sources: in.shards.Phases,
 		Updates: out.standing.Updates, Stale: out.standing.Staleness, LeftOut: out.standing.LeftOut,
-		Clusters: in.others.Count, Registries: in.registered.Stats, Reduced: in.proxies.Reduced,
+		Clusters: in.others.Count, Phases: in.others.Phases, Registries: in.registered.Stats, Reduced: in.proxies.Reduced,
 		Waiting: in.door.Waits, Questions: out.questions.Waiting, Graph: in.graph,
 	}
 }

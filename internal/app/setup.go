@@ -162,7 +162,7 @@ func (s setup) clusters(in incoming) clusters.Options {
 	o := s.opts
 	return clusters.Options{
 		Own: o.ClusterID, Domain: o.Domain, Decoder: s.decoder, Shards: in.shards, Selectors: in.selected, Tokens: s.tokens,
-		Dir: o.ClusterDir, Wait: o.ClusterWait, TTL: o.ClusterTTL, MiB: o.ClusterMiB, Log: o.Log,
+		Dir: o.ClusterDir, Wait: o.ClusterWait, TTL: o.ClusterTTL, MiB: o.ClusterMiB, Log: o.Log, Meter: s.metrics,
 	}
 }
 
@@ -174,7 +174,7 @@ func (s setup) ownCluster(in incoming) (*clusters.Own, error) {
 	o := s.opts
 	return clusters.NewOwn(kube.Options{
 		Cluster: o.ClusterID, Domain: o.Domain, Namespace: o.Namespace, Config: s.reach, Decoder: s.decoder, Log: o.Log,
-		Remotes: in.others.Set, OnObject: in.cluster.Observe, Revision: o.Revision, Tags: s.tags,
+		Remotes: in.others.Set, OnObject: in.cluster.Observe, Revision: o.Revision, Tags: s.tags, Meter: s.metrics,
 	}, clusters.Secrets{Read: in.graph.Secrets.Read, OnDemand: in.graph.Secrets.OnDemand}, in.selected)
 }
 

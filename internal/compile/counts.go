@@ -10,17 +10,31 @@ import (
 	"fairway/internal/table"
 )
 
-// Counts are how many problems there are by severity and by code.
+// Counts are how many problems there are by severity, and by severity and code.
 type Counts struct {
 	Severities map[mesh.Severity]int
-	Codes      map[string]int
+	Kinds      map[ProblemKind]int
+}
+
+// ProblemKind is what problems have in common: a code that is this program's, and a severity.
+type ProblemKind struct {
+	Severity mesh.Severity
+	Code     string
+}
+
+// Of returns how many problems have a code.
+func (c *Counts) Of(code string) (n int) {
+	for _, s := range []mesh.Severity{mesh.Info, mesh.Warning, mesh.Error} {
+		n += c.Kinds[ProblemKind{s, code}]
+	}
+	return n
 }
 
 // Add counts n problems of a kind more.
 func (c *Counts) Add(severity mesh.Severity, code string, n int) {
 	if n != 0 {
 		c.Severities[severity] += n
-		c.Codes[code] += n
+		c.Kinds[ProblemKind{severity, code}] += n
 	}
 }
 
@@ -51,13 +65,13 @@ func (g *Graph) Counts() Counts {
 	if fresh != nil {
 		c.noted = countNotes(fresh)
 	}
-	out := Counts{maps.Clone(c.noted.Severities), maps.Clone(c.noted.Codes)}
+	out := Counts{maps.Clone(c.noted.Severities), maps.Clone(c.noted.Kinds)}
 	out.Add(mesh.Error, code.Refused, refused)
 	return out
 }
 
 func countNotes(notes iter.Seq[table.Note]) Counts {
-	out := Counts{map[mesh.Severity]int{}, map[string]int{}}
+	out := Counts{map[mesh.Severity]int{}, map[ProblemKind]int{}}
 	seen := map[mesh.Problem]struct{}{} // several rows may note the same
 	for n := range notes {
 		p, ok := n.Value.(mesh.Problem)

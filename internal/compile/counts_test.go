@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"fairway/internal/compile"
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
 )
@@ -15,15 +16,15 @@ func TestCountsAreOfTheList(t *testing.T) {
 		t.Helper()
 		w.Settle()
 		for range 2 {
-			severities, codes := map[mesh.Severity]int{}, map[string]int{}
+			severities, kinds := map[mesh.Severity]int{}, map[compile.ProblemKind]int{}
 			list := w.Problems()
 			for _, p := range list {
 				severities[p.Severity]++
-				codes[p.Code]++
+				kinds[compile.ProblemKind{Severity: p.Severity, Code: p.Code}]++
 			}
 			got := w.Counts()
-			if len(list) < least || !maps.Equal(got.Severities, severities) || !maps.Equal(got.Codes, codes) {
-				t.Errorf("%s: %d problems, counts %v and %v, want %v and %v", when, len(list), got.Severities, got.Codes, severities, codes)
+			if len(list) < least || !maps.Equal(got.Severities, severities) || !maps.Equal(got.Kinds, kinds) {
+				t.Errorf("%s: %d problems, counts %v and %v, want %v and %v", when, len(list), got.Severities, got.Kinds, severities, kinds)
 			}
 		}
 	}

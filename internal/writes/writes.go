@@ -153,7 +153,7 @@ func New(o Options) (*Writer, error) {
 	if o.Bundle != nil {
 		h := hooks.New(hooks.Options{
 			Client: c.typed, API: c.api, Manager: Manager, Namespace: o.Namespace, Revision: o.Revision,
-			Bundle: w.bundle, Changed: w.bundles(), Report: w.report,
+			Bundle: w.bundle, Changed: w.bundles(), Report: w.report, Metrics: o.Registry,
 		})
 		w.ofRevision = append(w.ofRevision, h.Run)
 	}

@@ -60,6 +60,7 @@ type Sent struct {
 	Removed   int
 	Bytes     int
 	Took      time.Duration // until the transport took it
+	Waited    time.Duration // from the publication of the oldest of Turns until it was handed to the transport; 0: not known
 }
 
 // Acked describes one acknowledgement. Took is 0 if the time of publication is no longer known, or if the response answered a

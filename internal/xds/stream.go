@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -304,11 +305,23 @@ func (s *stream) send(r *wire.Response) {
 		if err == nil {
 			s.server.opts.Meter.Sent(Sent{
 				Proxy: s.proxy, Stream: s.id, Type: s.server.lib.TypeLabel(r.Type), Turn: r.Turn, Turns: r.Turns, Resources: r.Resources,
-				Removed: r.Removed, Bytes: size, Took: time.Since(start),
+				Removed: r.Removed, Bytes: size, Took: time.Since(start), Waited: s.waited(r.Turns, start),
 			})
 		}
 		s.sent <- err
 	}()
+}
+
+// waited returns how long the oldest of some turns has been published at a time.
+func (s *stream) waited(turns []uint64, until time.Time) time.Duration {
+	if len(turns) == 0 {
+		return 0
+	}
+	at, ok := s.server.lib.PublishedAt(slices.Min(turns))
+	if !ok {
+		return 0
+	}
+	return max(until.Sub(at), 1)
 }
 
 func (s *stream) setSending(on bool) {

@@ -32,7 +32,15 @@ type Options struct {
 	Wait      time.Duration    // how long the start waits for each; 0: until it has been read
 	TTL       time.Duration    // for how long rows of a cluster that does not answer count; 0: for ever
 	MiB       int              // memory limit for the data of each cluster
+	Meter     Meter
 	Log       *slog.Logger
+}
+
+// Meter counts the events of clusters.
+type Meter interface {
+	kube.Meter
+	// Secret is called when a Secret began to name a cluster (add), names it differently (update), or names it no more (delete).
+	Secret(event string)
 }
 
 // Clusters are those beside the own one, as its Secrets name them: a source for each, which comes and goes with its Secret.
@@ -60,6 +68,7 @@ func (c *Clusters) Set(all []kube.Remote) {
 	named, specs := map[string]kube.Remote{}, make([]lasting.Spec, 0, len(all))
 	for _, r := range all {
 		named[r.Cluster] = r
+		c.count(r)
 		specs = append(specs, lasting.Spec{
 			Name: c.source(r.Cluster), Sum: r.Sum, Wait: c.o.Wait, TTL: c.o.TTL,
 			Make: func() (source.Source, func(), error) { return c.read(r) },
@@ -75,9 +84,29 @@ func (c *Clusters) Set(all []kube.Remote) {
 		if c.o.Tokens != nil {
 			c.o.Tokens.Remove(name)
 		}
+		c.o.Meter.Secret("delete")
 		c.o.Log.Info("the cluster is read no more: no Secret names it", "cluster", name)
 	}
 	c.named = named
+}
+
+// count counts a cluster that is new, or that its Secret describes differently. Only Set's goroutine changes named.
+func (c *Clusters) count(r kube.Remote) {
+	switch before, known := c.named[r.Cluster]; {
+	case !known:
+		c.o.Meter.Secret("add")
+	case before.Sum != r.Sum:
+		c.o.Meter.Secret("update")
+	}
+}
+
+// Phases returns how far each cluster is, by its name.
+func (c *Clusters) Phases() map[string]string {
+	out := map[string]string{}
+	for _, one := range c.Standings() {
+		out[one.ID] = one.SyncStatus
+	}
+	return out
 }
 
 // source returns the name of a cluster's source.
@@ -87,7 +116,7 @@ func (c *Clusters) source(name string) string { return translate.For(name, c.o.D
 func (c *Clusters) read(r kube.Remote) (source.Source, func(), error) {
 	s, err := kube.New(kube.Options{
 		Cluster: r.Cluster, Domain: c.o.Domain, Namespace: c.o.Selectors.Root(), Config: r.Config, Decoder: c.o.Decoder, Log: c.o.Log,
-		Remote: true, Scoped: true, Bounds: kube.RemoteBounds(c.o.MiB),
+		Meter: c.o.Meter, Remote: true, Scoped: true, Bounds: kube.RemoteBounds(c.o.MiB),
 	})
 	if err != nil {
 		return nil, nil, err

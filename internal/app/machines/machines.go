@@ -113,6 +113,21 @@ func (m *Machines) Follow() {
 	}
 }
 
+// Count tells what became of this control plane's own machines in a turn, as one of three words: add, update, delete.
+func Count(members *table.Table[mesh.ProxyID, input.Member], tell func(event string)) {
+	for c := range table.Changes(members) {
+		had, has := c.Had && !c.Old.Elsewhere, c.Has && !c.New.Elsewhere
+		switch {
+		case had && has:
+			tell("update")
+		case has:
+			tell("add")
+		case had:
+			tell("delete")
+		}
+	}
+}
+
 // hashOf makes the name of a record out of a proxy's ID, which may have any characters.
 func hashOf(id mesh.ProxyID) string {
 	sum := sha256.Sum256([]byte(id))

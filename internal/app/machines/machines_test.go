@@ -139,3 +139,30 @@ func TestOwnRecords(t *testing.T) {
 		t.Errorf("it shares %v", got)
 	}
 }
+
+// TestCount: machines of this control plane are counted as they come, change and go; those that others share are not.
+func TestCount(t *testing.T) {
+	g := compile.New(compile.Options{})
+	turn := func() (out []string) {
+		g.Store.Settle()
+		Count(g.In.Members.Table, func(event string) { out = append(out, event) })
+		g.Store.Forget()
+		return out
+	}
+	of := config.Member{Namespace: "shop", Group: "vms", Account: "vm", Address: "10.0.0.1"}
+	g.In.Members.Set("a", input.Member{Member: of, Standing: mesh.Proven})
+	g.In.Members.Set("b", input.Member{Member: of, Standing: mesh.Proven, Elsewhere: true})
+	if got := turn(); !slices.Equal(got, []string{"add"}) {
+		t.Errorf("came: %v", got)
+	}
+	of.Address = "10.0.0.2"
+	g.In.Members.Set("a", input.Member{Member: of, Standing: mesh.Proven})
+	if got := turn(); !slices.Equal(got, []string{"update"}) {
+		t.Errorf("changed: %v", got)
+	}
+	g.In.Members.Delete("a")
+	g.In.Members.Delete("b")
+	if got := turn(); !slices.Equal(got, []string{"delete"}) {
+		t.Errorf("gone: %v", got)
+	}
+}

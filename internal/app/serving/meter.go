@@ -18,6 +18,7 @@ var _ xds.Meter = Meter{}
 // Sent implements xds.Meter.
 func (m Meter) Sent(s xds.Sent) {
 	m.Metrics.Sent(s.Type, s.Resources+s.Removed, s.Bytes, s.Took)
+	m.Metrics.Queued(s.Waited)
 }
 
 // Acked implements xds.Meter.

@@ -99,6 +99,7 @@ func (f *feed) run(ctx context.Context) {
 				continue
 			}
 		}
+		f.o.Meter.Failed(f.o.Cluster)
 		f.fails(err)
 		f.pause(ctx)
 	}
@@ -251,6 +252,7 @@ func (f *feed) take(e watch.Event) error {
 		f.version = version
 	}
 	if e.Type != watch.Bookmark && f.reads(about.GetNamespace(), version) {
+		f.o.Meter.Event(f.kind.name, eventNames[e.Type])
 		f.change(e, about)
 	}
 	return nil

@@ -31,6 +31,7 @@ type Options struct {
 	Config    *rest.Config
 	Decoder   *config.Decoder
 	Log       *slog.Logger // nil: nothing is logged
+	Meter     Meter        // nil: nothing is counted
 	// Patience is how long a kind that may not be read is waited for at the start; 0 is ten seconds. One that is not
 	// served is not waited for at all, and an API server that does not answer for ever.
 	Patience time.Duration
@@ -130,6 +131,9 @@ func New(o Options) (*Source, error) {
 	o.Log = slog.New(clients.Secrets().Handler(o.Log.Handler())).With("cluster", o.Cluster)
 	if o.Secrets <= 0 {
 		o.Secrets = maxSecrets
+	}
+	if o.Meter == nil {
+		o.Meter = noMeter{}
 	}
 	if o.OnObject == nil {
 		o.OnObject = func(*unstructured.Unstructured, bool) {}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,7 @@ type Options struct {
 	Bundle  func() ([]byte, error)
 	Changed []func() <-chan struct{} // closed when Bundle gives others
 	Report  *work.Report
+	Metrics prometheus.Registerer
 }
 
 // Writer keeps the configurations up to date while Run runs.
@@ -47,6 +49,7 @@ type Writer struct {
 	queue                *work.Queue[named]
 	mutating, validating *follow.Follower[[]hook]
 	keys                 keyring
+	meter                *meter
 }
 
 // named is one configuration.
@@ -95,7 +98,7 @@ func ours(name string, validates bool) bool {
 
 // New returns a writer that follows nothing yet.
 func New(o Options) *Writer {
-	w := &Writer{o: o, keys: keyring{}}
+	w := &Writer{o: o, keys: keyring{}, meter: newMeter(o.Metrics)}
 	w.queue = work.New(work.Options[named]{Task: task, Name: named.String, Do: w.write, All: w.all, Report: o.Report})
 	return w
 }
@@ -247,11 +250,12 @@ func (w *Writer) patch(ctx context.Context, n named, hooks []patched) error {
 	} else {
 		_, err = w.o.Client.MutatingWebhooks().Patch(ctx, n.name, types.StrategicMergePatchType, body, opts)
 	}
-	switch {
-	case err == nil:
-		w.o.Report.Wrote(task)
-	case apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
 		return nil
+	}
+	w.meter.patched(n, err)
+	if err == nil {
+		w.o.Report.Wrote(task)
 	}
 	return err
 }

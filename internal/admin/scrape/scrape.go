@@ -1,7 +1,11 @@
-package admin
+// Package scrape has the metrics that are counted when Prometheus asks: state that others keep anyway, so that changes cost nothing
+// for it. Each number is read from a counter or a cache; nothing here walks services, proxies or rows. It must not know pages.
+// Start reading at State.
+package scrape
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +15,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source/platform"
+	"fairway/internal/source/shards"
 	"fairway/internal/xdstype"
 )
 
@@ -22,9 +27,8 @@ type Gauges interface {
 	Reduced() int  // proxies whose choices do not count
 }
 
-// Scrape holds functions that read state which is counted only at a scrape, so that changes cost nothing for it. All fields are required;
-// any goroutine calls them.
-type Scrape struct {
+// State holds functions that read state which is counted only at a scrape. All fields are required; any goroutine calls them.
+type State struct {
 	Problems func() compile.Counts
 	Refusing func() map[string]int     // proxies that refuse some of their resources, by xdstype.Counted
 	Versions func() map[string]int     // streams by the version of their proxies
@@ -32,6 +36,7 @@ type Scrape struct {
 	Stale    func() map[string]float64 // for how many seconds each source has been out of date; 0: it is up to date
 	LeftOut  func() map[string]uint64  // how many things each source skips
 	Clusters func() (own, others int)  // Kubernetes clusters that are read
+	Phases   func() map[string]string  // of each of them, by its name: shards.Phase
 	// Registries are what sources of registries count, by source; nil: there are none
 	Registries func() map[string]platform.Stats
 	Updates    func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
@@ -80,14 +85,11 @@ const (
 	versionBytes = 64
 )
 
-// Other replaces all unknown values of a label that strangers may choose.
-const Other = xdstype.Other
-
 // boundVersions counts all versions that are too long, not printable or too many under Other.
 func boundVersions(all map[string]int) map[string]int {
 	kept := make([]string, 0, len(all))
 	for v := range all {
-		if v != Other && printable.Is(v, versionBytes) {
+		if v != xdstype.Other && printable.Is(v, versionBytes) {
 			kept = append(kept, v)
 		}
 	}
@@ -102,7 +104,7 @@ func boundVersions(all map[string]int) map[string]int {
 		others -= all[v]
 	}
 	if others > 0 {
-		out[Other] = others
+		out[xdstype.Other] = others
 	}
 	return out
 }
@@ -111,6 +113,15 @@ func boundVersions(all map[string]int) map[string]int {
 var byCode = []struct{ name, code, help string }{
 	{"pilot_vservice_dup_domain", code.HostTaken, "VirtualServices with a host that an older one routes."},
 	{"pilot_destrule_subsets", code.SubsetTaken, "Subsets with a name that an older DestinationRule of the host uses."},
+	{"pilot_duplicate_envoy_clusters", code.SameHost, "Hosts that an older object declares too."},
+	{
+		"pilot_dns_cluster_without_endpoints", code.NoEndpoints,
+		"Services that have no endpoints and nothing that finds any.",
+	},
+	{
+		"pilot_conflict_inbound_listener", code.ServicesDiffer,
+		"Ports of workloads for which Services say different things.",
+	},
 	{
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
 		code.PortTaken,
@@ -118,11 +129,17 @@ var byCode = []struct{ name, code, help string }{
 	},
 }
 
-// Watch has the state counted at each scrape. It is called once, before the first scrape.
-func (m *Metrics) Watch(s Scrape) {
+// Register has the state counted at each scrape. It is called once, before the first scrape.
+func Register(r prometheus.Registerer, s State) {
 	c := &collector{
 		scrape:   s,
 		problems: prometheus.NewDesc("fairway_problems", "Problems in force, by severity.", []string{"severity"}, nil),
+		byKind: prometheus.NewDesc("fairway_problems_by_code",
+			"Problems in force, by code and severity; codes without problems are left out.",
+			[]string{"code", "severity"}, nil),
+		states: prometheus.NewDesc("istiod_remote_cluster_sync_status",
+			"How far each Kubernetes cluster is: 1 at its state, synced, syncing, timeout or closed, and 0 at the others.",
+			[]string{"cluster", "status"}, nil),
 		rejected: map[string]*prometheus.Desc{},
 		mistakes: map[string]*prometheus.Desc{},
 		versions: prometheus.NewDesc("pilot_xds",
@@ -174,7 +191,39 @@ func (m *Metrics) Watch(s Scrape) {
 	for _, k := range byCode {
 		c.mistakes[k.code] = prometheus.NewDesc(k.name, k.help, nil, nil)
 	}
-	m.Registry.MustRegister(c)
+	r.MustRegister(c)
+}
+
+// Words of Istio's for how far a cluster is.
+const (
+	stateSynced  = "synced"
+	stateSyncing = "syncing"
+	stateTimeout = "timeout"
+	stateClosed  = "closed"
+)
+
+// stateOf returns Istio's word for a phase. A cluster that is not kept up to date counts as one that takes too long.
+var stateOf = map[string]string{
+	shards.Synced.String(): stateSynced, shards.Waiting.String(): stateSyncing, shards.Late.String(): stateTimeout,
+	shards.Stale.String(): stateTimeout, shards.Gone.String(): stateClosed,
+}
+
+// mostClusters is how many clusters have series, the first by name.
+const mostClusters = 200
+
+// collectClusters tells how far each cluster is.
+func (c *collector) collectClusters(ch chan<- prometheus.Metric) {
+	phases := c.scrape.Phases()
+	names := slices.Sorted(maps.Keys(phases))
+	for _, name := range names[:min(len(names), mostClusters)] {
+		for _, state := range []string{stateSynced, stateSyncing, stateTimeout, stateClosed} {
+			value := 0.0
+			if stateOf[phases[name]] == state {
+				value = 1
+			}
+			ch <- prometheus.MustNewConstMetric(c.states, prometheus.GaugeValue, value, printable.Text(name, printable.Long), state)
+		}
+	}
 }
 
 // plain is a gauge without labels.
@@ -184,8 +233,10 @@ type plain struct {
 }
 
 type collector struct {
-	scrape   Scrape
+	scrape   State
 	problems *prometheus.Desc
+	byKind   *prometheus.Desc
+	states   *prometheus.Desc // of clusters
 	versions *prometheus.Desc
 	rejected map[string]*prometheus.Desc // by type's short name
 	mistakes map[string]*prometheus.Desc // by problem's code
@@ -201,6 +252,8 @@ type collector struct {
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.problems
+	ch <- c.byKind
+	ch <- c.states
 	ch <- c.versions
 	for _, g := range c.plain {
 		ch <- g.desc
@@ -230,8 +283,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.problems, problems.Severities[s], s.String())
 	}
 	for code, d := range c.mistakes {
-		gauge(d, problems.Codes[code])
+		gauge(d, problems.Of(code))
 	}
+	for kind, n := range problems.Kinds {
+		gauge(c.byKind, n, kind.Code, kind.Severity.String())
+	}
+	c.collectClusters(ch)
 	for v, n := range boundVersions(c.scrape.Versions()) {
 		gauge(c.versions, n, v)
 	}
