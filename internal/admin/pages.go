@@ -88,7 +88,7 @@ type debugPage struct {
 func (p *Pages) debug() []debugPage {
 	all := []debugPage{
 		{
-			"syncz", "the responses sent to and acknowledged by each proxy, by type: ?brief=true, without comparing",
+			"syncz", "the responses sent to and acknowledged by each proxy, by type: ?namespace=; ?brief=true, without comparing",
 			p.question("sync", p.syncz), false,
 		},
 		{"config_dump", "the resources sent to a proxy, in the form of Envoy's admin page: ?proxyID=", p.configDump, false},
@@ -122,6 +122,7 @@ func (p *Pages) debug() []debugPage {
 		{"problems", "errors in users' objects: ?severity=info|warning|error, and worse", p.problems, false},
 		{"connections", "the same as syncz", p.question("sync", p.syncz), false},
 	}
+	all = append(all, p.istios()...)
 	for _, part := range []struct {
 		path, about string
 		shows       func() any
@@ -182,6 +183,11 @@ func (p *Pages) Handler() http.Handler {
 		debug.HandleFunc("/debug/pprof/trace", p.forAll(lasting(pprof.Trace)))
 		debug.HandleFunc("/debug/pprof/cmdline", p.forAll(pprof.Cmdline))
 		debug.HandleFunc("/debug/pprof/symbol", p.forAll(pprof.Symbol))
+	}
+	for path, instead := range absent {
+		debug.HandleFunc("/debug/"+path, func(w http.ResponseWriter, _ *http.Request) {
+			writeError(w, "there is no page "+path+" here: "+instead, http.StatusNotFound)
+		})
 	}
 	debug.HandleFunc("/debug", p.list)
 	debug.HandleFunc("/debug/list", p.list)
@@ -304,7 +310,38 @@ func serviceInfo(s *mesh.Service, won bool, vip string) page.ServiceInfo {
 		Resolution: s.Resolution.String(), External: s.External, ExportTo: s.ExportTo, Won: won,
 	}
 	info.Ports = portInfos(s)
+	info.Attributes = page.Attributes{
+		ServiceRegistry: registryOf(s.Key.Registry), Name: s.Origin.Name, Namespace: s.Key.Namespace,
+		ExportTo: map[string]struct{}{}, LabelSelectors: s.Selects.Map(),
+	}
+	for _, to := range s.ExportTo {
+		info.Attributes.ExportTo[to] = struct{}{}
+	}
+	if len(s.Clusters) > 0 {
+		info.VIPs.Addresses = map[string][]string{}
+	}
+	for _, c := range s.Clusters {
+		info.VIPs.Addresses[c.Cluster] = c.Addresses
+	}
+	if len(s.Addresses) > 0 {
+		info.DefaultAddress = s.Addresses[0]
+	}
+	if s.Created > 0 {
+		info.CreationTime = instant(time.Unix(s.Created, 0))
+	}
 	return info
+}
+
+// registryOf returns Istio's word for a registry that Istio has too.
+func registryOf(registry string) string {
+	kind, _, _ := strings.Cut(registry, "/")
+	switch kind {
+	case "Kubernetes":
+		return kind
+	case string(config.ServiceEntry):
+		return "External"
+	}
+	return registry
 }
 
 func portInfos(s *mesh.Service) (out []page.PortInfo) {

@@ -22,7 +22,7 @@ import (
 // syncz shows each stream; a proxy that has just reconnected may have two. Before a stream is shown as synced, it is compared with the
 // tables. ?brief=true leaves the comparison out, and what streams lack, for callers that look for a proxy.
 func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
-	shown := p.visible(viewerOf(r))
+	shown := p.visibleIn(r)
 	if r.URL.Query().Get("brief") == "true" {
 		out := make([]page.ProxySync, len(shown))
 		for i, s := range shown {
@@ -39,7 +39,7 @@ func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.Compare != nil && len(doubtful) > 0 {
 		p.Compare(r.Context(), doubtful)
-		shown = p.visible(viewerOf(r))
+		shown = p.visibleIn(r)
 	}
 	out, behind := make([]page.ProxySync, len(shown)), p.behind(viewerOf(r))
 	for i, s := range shown {
@@ -47,6 +47,12 @@ func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 		out[i].Behind = behind[s.Connection]
 	}
 	writeJSON(w, out)
+}
+
+// visibleIn returns the streams of the proxies that a viewer sees, in the namespace that a request names; none: in all.
+func (p *Pages) visibleIn(r *http.Request) []xds.ProxyStatus {
+	in := r.URL.Query().Get("namespace")
+	return slices.DeleteFunc(p.visible(viewerOf(r)), func(s xds.ProxyStatus) bool { return in != "" && p.namespace(s.Proxy) != in })
 }
 
 // visible returns the streams of the proxies that a viewer sees.
@@ -172,6 +178,11 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 		writeError(w, fmt.Sprintf("type %q: want cds, ecds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
+	p.showResources(w, proxy, types)
+}
+
+// showResources shows the resources of some types that a proxy was sent.
+func (p *Pages) showResources(w http.ResponseWriter, proxy xds.ProxyStatus, types []xdstype.Type) {
 	out := []page.Resource{}
 	trace := tracer{p, viewerOf(r), proxy, map[string]int{"true": mostTracedAtOnce}[query.Get("made")]}
 	for _, typ := range types {

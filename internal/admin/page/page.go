@@ -14,7 +14,7 @@ import (
 // ProxySync is one proxy's line of /debug/syncz, with Istio's field names: for each type the nonce last sent and the one last acknowledged.
 // They are equal when the proxy has everything.
 type ProxySync struct {
-	ProxyID      string    `json:"proxy"`              // the node id
+	ProxyID      string    `json:"node"`               // the node id; "proxy" has its <pod>.<namespace>, as in Istio
 	Identity     string    `json:"identity,omitempty"` // what the proxy proved, namespace/service account; empty: nothing, in plaintext
 	ProxyType    string    `json:"proxy_type,omitempty"`
 	ClusterID    string    `json:"cluster_id,omitempty"`
@@ -62,7 +62,10 @@ type line ProxySync
 
 // MarshalJSON writes the nonces of the types on the page as fields among the others.
 func (p ProxySync) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(line(p))
+	text, err := json.Marshal(struct {
+		Name string `json:"proxy"`
+		line
+	}{ShortName(p.ProxyID), line(p)})
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +96,11 @@ func (p *ProxySync) UnmarshalJSON(text []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return err
+	}
+	if p.ProxyID == "" && fields["proxy"] != nil { // of a control plane that has no "node"
+		if err := json.Unmarshal(fields["proxy"], &p.ProxyID); err != nil {
+			return fmt.Errorf("proxy: %w", err)
+		}
 	}
 	for t := range p.Nonces {
 		name := xdstype.Type(t).Status()
@@ -143,8 +151,13 @@ type WorkloadHealth struct {
 	Entries []string `json:"workloadEntries"`
 }
 
-// ServiceInfo is one service of /debug/registryz.
+// ServiceInfo is one service of /debug/registryz. The fields that Istio's page has too have its names and forms.
 type ServiceInfo struct {
+	Attributes     Attributes `json:"Attributes"`
+	VIPs           VIPs       `json:"clusterVIPs"`
+	DefaultAddress string     `json:"defaultAddress,omitempty"`
+	CreationTime   *time.Time `json:"creationTime,omitempty"`
+
 	Hostname   mesh.Host      `json:"hostname"`
 	Namespace  string         `json:"namespace"`
 	Registry   string         `json:"registry"`
@@ -156,6 +169,19 @@ type ServiceInfo struct {
 	ExportTo   []string       `json:"exportTo"`
 	Won        bool           `json:"won"` // false: another registry's or namespace's service of this name is used
 	Object     mesh.ObjectRef `json:"object"`
+}
+
+// Attributes are what Istio's page says of a service's object.
+type Attributes struct {
+	ServiceRegistry string              // Kubernetes; External: an object declares the service; else the name of the registry
+	Name, Namespace string              // of the object
+	ExportTo        map[string]struct{} `json:",omitempty"`
+	LabelSelectors  map[string]string   `json:",omitempty"`
+}
+
+// VIPs are the addresses of a service by cluster.
+type VIPs struct {
+	Addresses map[string][]string `json:",omitempty"`
 }
 
 // PortInfo is a service's port.
@@ -519,4 +545,35 @@ type RequestEndpoint struct {
 	Locality string  `json:"locality,omitempty"`
 	Priority uint32  `json:"priority,omitempty"`
 	Share    float64 `json:"share,omitempty"`
+}
+
+// Connected lists the connected proxies in the form of Istio's /debug/adsz.
+type Connected struct {
+	Total   int      `json:"totalClients"`
+	Clients []Client `json:"clients"`
+}
+
+// Client is one stream of Connected.
+type Client struct {
+	ID          string              `json:"connectionId"` // the node id
+	ConnectedAt time.Time           `json:"connectedAt"`
+	Address     string              `json:"address"`
+	Labels      map[string]string   `json:"labels,omitempty"`
+	Locality    string              `json:"locality,omitempty"`
+	Metadata    ClientMetadata      `json:"metadata"`
+	Watches     map[string][]string `json:"watches"` // by type URL; names are not listed
+}
+
+// ClientMetadata is what counts of a proxy's own metadata, under the metadata's names.
+type ClientMetadata struct {
+	Namespace string `json:"NAMESPACE,omitempty"`
+	Cluster   string `json:"CLUSTER_ID,omitempty"`
+	Network   string `json:"NETWORK,omitempty"`
+	Version   string `json:"ISTIO_VERSION,omitempty"`
+}
+
+// Kind is a kind of objects that is read, of /debug/resourcesz.
+type Kind struct {
+	Group string `json:"Group"` // every version of it that Istio serves
+	Kind  string `json:"Kind"`
 }
