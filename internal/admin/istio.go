@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ var absent = map[string]string{
 	"pushcontext":      "/debug/tablez shows the tables that resources are made from",
 	"sidecarz":         "/debug/resourcez shows what a proxy is sent, and pilotctl explain which Sidecar object narrows it",
 }
+
+// Absent returns these pages with their sentences.
+func Absent() map[string]string { return maps.Clone(absent) }
 
 // ofType shows the resources of one type that a proxy was sent.
 func (p *Pages) ofType(t xdstype.Type) http.HandlerFunc {

@@ -70,7 +70,7 @@ func TestIstiodsPagesAnswer(t *testing.T) {
 }
 
 // kialiStatus are the fields of /debug/syncz that Kiali decodes, and kialiService those of /debug/registryz
-// (https://github.com/kiali/kiali, kubernetes/types.go and, for services, its release 1.89).
+// (https://github.com/kiali/kiali, kubernetes/types.go; for services that of an older release).
 type kialiStatus struct {
 	Cluster       string `json:"cluster_id"`
 	Proxy         string `json:"proxy"`

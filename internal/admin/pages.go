@@ -162,6 +162,20 @@ func (p *Pages) debug() []debugPage {
 	return all
 }
 
+// Entry describes a debug page.
+type Entry struct {
+	Path, About string
+	System      bool // callers of other namespaces may not read it
+}
+
+// Index lists the debug pages.
+func (p *Pages) Index() (out []Entry) {
+	for _, d := range p.debug() {
+		out = append(out, Entry{d.path, d.about, d.forAll})
+	}
+	return out
+}
+
 // Open returns the paths that answer whether the control plane is ready. They never wait for other requests (web.Options): a replica
 // that does not answer them gets no traffic any more.
 func Open() []string { return []string{"/ready", "/healthz/ready"} }

@@ -1,4 +1,4 @@
-package admin
+package admin_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/admin"
 	"fairway/internal/admin/change"
 	"fairway/internal/admin/page"
 	"fairway/internal/golden"
@@ -73,22 +74,23 @@ func served(t *testing.T) (out []string) {
 func pagesText(t *testing.T, others []servedPage) string {
 	t.Helper()
 	none := func() any { return nil }
-	p := &Pages{
+	p := &admin.Pages{
 		Clusters: none, Sources: none, Writes: none, Authority: none, Keys: none, Lines: func() string { return "" },
 		Applies: func(context.Context, string, string, string, string) (page.Reaches, error) {
 			return page.Reaches{}, nil
 		},
 		Plan:     func(context.Context, change.Question) (any, error) { return nil, nil },
-		Snapshot: func() *snapshot.Snapshot { return nil }, Access: Access{Profiles: true},
+		Snapshot: func() *snapshot.Snapshot { return nil }, Access: admin.Access{Profiles: true},
 	}
 	var debug, instead, rest strings.Builder
-	for _, d := range p.debug() {
+	for _, d := range p.Index() {
 		who := "own"
-		if d.forAll {
+		if d.System {
 			who = "system"
 		}
-		fmt.Fprintf(&debug, "| `%s` | %s | %s |\n", d.path, who, strings.ReplaceAll(d.about, "|", `\|`))
+		fmt.Fprintf(&debug, "| `%s` | %s | %s |\n", d.Path, who, strings.ReplaceAll(d.About, "|", `\|`))
 	}
+	absent := admin.Absent()
 	for _, path := range slices.Sorted(maps.Keys(absent)) {
 		fmt.Fprintf(&instead, "| `%s` | %s |\n", path, absent[path])
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,9 +64,43 @@ func TestMetricsReference(t *testing.T) {
 		}
 	}
 	slices.Sort(rows)
+	wantIstios(t, rows)
 	golden.File(t, "../../docs/reference/metrics.md", "# Metrics of the control plane\n\n"+
 		"`/metrics` at `--monitoringAddr` and `--httpAddr`, in Prometheus' format, and those of Go and of the process. A test makes this\n"+
 		"page from the program (`go test ./internal/app -update`). Agents have Envoy's, the application's and their own at\n"+
 		"`/stats/prometheus` ([../agent.md](../agent.md)).\n\n"+
 		"| metric | labels | it is |\n|---|---|---|\n"+strings.Join(slices.Compact(rows), "\n")+"\n")
+}
+
+// wantIstios: each metric of istiod is among the rows with its labels, or docs/operate/monitoring.md says what replaces it, or why not.
+func wantIstios(t *testing.T, rows []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/operate/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/istio-metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, told, _ := strings.Cut(string(page), "## Istio's metric names")
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if f[0] == "#" || strings.Contains(told, "`"+f[0]+"`") {
+			continue
+		}
+		at := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, "| `"+f[0]+"` |") })
+		if at < 0 {
+			t.Errorf("istiod's metric %s is neither here nor in docs/operate/monitoring.md", f[0])
+			continue
+		}
+		if len(f) > 1 && !strings.HasSuffix(f[0], "_reject") {
+			has := strings.Split(strings.ReplaceAll(strings.TrimSpace(strings.Split(rows[at], "|")[2]), " ", ""), ",")
+			for label := range strings.SplitSeq(f[1], ",") {
+				if !slices.Contains(has, label) {
+					t.Errorf("%s has no label %s: %s", f[0], label, rows[at])
+				}
+			}
+		}
+	}
 }
