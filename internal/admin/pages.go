@@ -214,6 +214,7 @@ func (p *Pages) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, page.Version{Version: p.Version}) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{}))
+	mux.Handle("/sd", p.guard(http.HandlerFunc(p.sd)))
 	mux.Handle("/debug", p.guard(debug))
 	mux.Handle("/debug/", p.guard(debug))
 	return mux

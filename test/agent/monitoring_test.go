@@ -154,9 +154,7 @@ func watched(t *testing.T) series {
 	live.Say(t, m.Addr("shopper-egress", 9000), "hello")
 	all := series{}
 	web.metrics(t) // the failed scrape counts from the next page on
-	for _, url := range []string{
-		"http://" + m.Addr("plane", 8080) + "/metrics", web.page("/stats/prometheus"), shopper.page("/stats/prometheus"),
-	} {
+	for _, url := range append(agents(t, m), "http://"+m.Addr("plane", 8080)+"/metrics") {
 		code, body, err := call(http.MethodGet, url)
 		if err != nil || code != http.StatusOK {
 			t.Fatalf("%s: %d %v", url, code, err)
@@ -165,6 +163,26 @@ func watched(t *testing.T) series {
 	}
 	all.declared(t)
 	return all
+}
+
+// agents returns the addresses of the agents' pages, as Prometheus finds them.
+func agents(t *testing.T, m *live.Mesh) (urls []string) {
+	t.Helper()
+	_, body, err := call(http.MethodGet, "http://"+m.Addr("plane", 8080)+"/sd")
+	var all []struct {
+		Targets []string
+		Labels  map[string]string
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &all)
+	}
+	if err != nil || len(all) != 2 {
+		t.Fatalf("/sd: %s %v, want two agents", body, err)
+	}
+	for _, one := range all {
+		urls = append(urls, "http://"+one.Targets[0]+one.Labels["__metrics_path__"])
+	}
+	return urls
 }
 
 // TestDashboards: each metric and label that a query of our dashboards, of our alerts and of Istio's dashboards names is on the pages of a

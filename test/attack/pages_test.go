@@ -159,6 +159,7 @@ func TestPagesOfStrangers(t *testing.T) {
 	for path, want := range map[string]int{
 		"/debug/tablez":                          403,
 		"/debug/caz":                             403,
+		"/debug/mesh":                            403,
 		"/debug/pprof/heap":                      403,
 		"/debug/config_dump?proxyID=till-1.bank": 404,
 		"/debug/config_dump?proxyID=web-1.shop":  200,
@@ -169,7 +170,7 @@ func TestPagesOfStrangers(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/debug/syncz", "/debug/certz", "/debug/registryz", "/debug/endpointz", "/debug/configz", "/debug/workloadz",
-		"/debug/problems",
+		"/debug/problems", "/debug/adsz", "/debug/endpointShardz", "/debug/authorizationz", "/debug/telemetryz", "/sd?pods=true",
 	} {
 		code, body := shop.ask(t, path)
 		if code != http.StatusOK || strings.Contains(body, "bank") || strings.Contains(body, "10.9.9.9") {

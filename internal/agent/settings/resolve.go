@@ -186,6 +186,9 @@ func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstra
 	return meta, nil
 }
 
+// usualStatus is where Prometheus finds the agent's page unless the metadata says otherwise.
+const usualStatus = 15020
+
 // addPorts adds to the metadata what a control plane needs to know of the proxy's own ports, and the name that the proxy expects of
 // its control plane.
 func addPorts(p bootstrap.Params, s Shutdown) {
@@ -195,6 +198,9 @@ func addPorts(p bootstrap.Params, s Shutdown) {
 	}
 	if p.Prometheus.Port != 0 {
 		setDefault(meta, "ENVOY_PROMETHEUS_PORT", float64(p.Prometheus.Port))
+	}
+	if p.Status.Port != usualStatus {
+		setDefault(meta, "FAIRWAY_STATUS_PORT", strconv.Itoa(int(p.Status.Port)))
 	}
 	names := []any{p.Discovery.Host}
 	for _, other := range p.Others {
