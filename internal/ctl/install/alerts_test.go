@@ -21,7 +21,10 @@ func TestChartHasTheAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, on := range []bool{true, false} {
-		set := Values{"monitoring": map[string]any{"prometheusRule": map[string]any{"enabled": on}}}
+		set := Values{
+			"global":     map[string]any{"hub": "images.example/mesh"},
+			"monitoring": map[string]any{"prometheusRule": map[string]any{"enabled": on}},
+		}
 		r, err := render(target{release: "istiod", namespace: "istio-system", revision: 1}, set)
 		if err != nil {
 			t.Fatal(err)
