@@ -20,7 +20,8 @@ var readingRooms = []string{"agent", "app", "ctl", "dev", "inject"}
 // notVariables are other words that look so: node metadata, capabilities, and values of enumerations.
 var notVariables = []string{
 	"AUTO_REGISTER_GROUP", "CAP_NET_BIND_SERVICE", "DNS_CAPTURE", "FAIRWAY_DNS", "FAIRWAY_DNS_REPLY", "FAIRWAY_DNS_ZONE", "FAIRWAY_INBOUND",
-	"FAIRWAY_OUTPUT", "FAIRWAY_STATUS_PORT", "INSTANCE_IPS", "INTERCEPTION_MODE", "ISTIO_VERSION", "MESH_ID", "MESH_INTERNAL", "NET_ADMIN", "NET_RAW", "NODE_NAME",
+	"FAIRWAY_OUTPUT", "FAIRWAY_STATUS_PORT",
+	"INSTANCE_IPS", "INTERCEPTION_MODE", "ISTIO_VERSION", "MESH_ID", "MESH_INTERNAL", "NET_ADMIN", "NET_RAW", "NODE_NAME",
 	"PILOT_SAN", "WORKLOAD_NAME",
 }
 
