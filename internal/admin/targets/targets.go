@@ -31,13 +31,18 @@ func Of(p mesh.Proxy) (t Target, ok bool) {
 		return Target{}, false
 	}
 	t = Target{[]string{net.JoinHostPort(ip.WithZone("").String(), port)}, map[string]string{"__metrics_path__": "/stats/prometheus"}}
-	for name, value := range map[string]string{
-		"namespace": p.Namespace, "pod": p.Name,
-		"__meta_fairway_type": p.Type.String(), "__meta_fairway_service_account": p.ServiceAccount, "__meta_fairway_cluster": p.Cluster,
-		"__meta_fairway_network": p.Network, "__meta_fairway_locality": p.Locality.String(), "__meta_fairway_version": p.Version,
-		"__meta_fairway_workload_entry": p.Workload,
+	for _, l := range []struct{ name, value string }{
+		{"namespace", p.Namespace},
+		{"pod", p.Name},
+		{"__meta_fairway_type", p.Type.String()},
+		{"__meta_fairway_service_account", p.ServiceAccount},
+		{"__meta_fairway_cluster", p.Cluster},
+		{"__meta_fairway_network", p.Network},
+		{"__meta_fairway_locality", p.Locality.String()},
+		{"__meta_fairway_version", p.Version},
+		{"__meta_fairway_workload_entry", p.Workload},
 	} {
-		t.add(name, value)
+		t.add(l.name, l.value)
 	}
 	for name, value := range p.Labels.Map() {
 		t.add("__meta_fairway_label_"+sanitized(name), value)
