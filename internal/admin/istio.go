@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"fairway/internal/admin/page"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -49,7 +51,7 @@ func Absent() map[string]string { return maps.Clone(absent) }
 func (p *Pages) ofType(t xdstype.Type) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if proxy, ok := p.proxy(w, r, r.URL.Query().Get("proxyID")); ok {
-			p.showResources(w, proxy, []xdstype.Type{t})
+			p.showResources(w, r, proxy, []xdstype.Type{t})
 		}
 	}
 }
@@ -71,7 +73,7 @@ func (p *Pages) mesh(w http.ResponseWriter, _ *http.Request) {
 		if o.Kind != config.MeshConfig {
 			continue
 		}
-		text, err := protoJSON(o.Spec)
+		text, err := protojson.Marshal(o.Spec)
 		if err != nil {
 			fail(w, err)
 			return

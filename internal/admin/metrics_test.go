@@ -173,7 +173,7 @@ func TestMetricsFollowState(t *testing.T) {
 	)
 
 	check("with mistakes, by code", map[string]string{
-		`fairway_problems_by_code{code="HostTaken",severity="warning"}`: "1", `fairway_problems_by_code{code="SubsetTaken",severity="error"}`: "1",
+		`fairway_problems_by_code{code="HostTaken",severity="error"}`: "1", `fairway_problems_by_code{code="SubsetTaken",severity="error"}`: "1",
 	})
 
 	p.Refuse(t, plane.Proxy{Name: "odd-1", IP: "10.0.0.8"}, xdstype.ClusterURL, "outbound|80||reviews.shop.svc.cluster.local", "no")

@@ -178,13 +178,13 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 		writeError(w, fmt.Sprintf("type %q: want cds, ecds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
-	p.showResources(w, proxy, types)
+	p.showResources(w, r, proxy, types)
 }
 
-// showResources shows the resources of some types that a proxy was sent.
-func (p *Pages) showResources(w http.ResponseWriter, proxy xds.ProxyStatus, types []xdstype.Type) {
+// showResources shows the resources of some types that a proxy was sent, with ?made=true the objects that they were made from too.
+func (p *Pages) showResources(w http.ResponseWriter, r *http.Request, proxy xds.ProxyStatus, types []xdstype.Type) {
 	out := []page.Resource{}
-	trace := tracer{p, viewerOf(r), proxy, map[string]int{"true": mostTracedAtOnce}[query.Get("made")]}
+	trace := tracer{p, viewerOf(r), proxy, map[string]int{"true": mostTracedAtOnce}[r.URL.Query().Get("made")]}
 	for _, typ := range types {
 		held, err := p.clientResources(proxy, typ.URL())
 		if err != nil {
