@@ -63,6 +63,7 @@ func (c *Cluster) writeFiles(t testing.TB) {
 	t.Helper()
 	rig.Write(t, c.dir, "ca.crt", c.ca.pem)
 	c.ca.server(t).write(t, c.dir, "server")
+	c.ca.client(t, "kube-apiserver-kubelet-client", "system:masters").write(t, c.dir, "kubelet-client")
 	accounts, text := newKey(t)
 	rig.Write(t, c.dir, "accounts.key", text)
 	rig.Write(t, c.dir, "accounts.pub", public(t, accounts))
@@ -101,6 +102,7 @@ func (c *Cluster) StartServer(t testing.TB) {
 		"--etcd-servers="+c.etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", c.port),
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.250.0.0/16,fd00:250::/108",
 		"--tls-cert-file="+c.path("server.crt"), "--tls-private-key-file="+c.path("server.key"), "--client-ca-file="+c.path("ca.crt"),
+		"--kubelet-client-certificate="+c.path("kubelet-client.crt"), "--kubelet-client-key="+c.path("kubelet-client.key"),
 		"--authorization-mode=RBAC", "--anonymous-auth=false", "--profiling=false", "--allow-privileged=true",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+c.path("accounts.pub"), "--service-account-signing-key-file="+c.path("accounts.key"),

@@ -13,6 +13,9 @@ import (
 // kubectlTime bounds one call of kubectl: the state that it waits for comes within a moment, or never.
 const kubectlTime = 2 * time.Minute
 
+// Binary returns the program that is kubectl if its first argument says so.
+func (c *Cluster) Binary() string { return c.binary }
+
 // Kubectl runs kubectl, of the API server's version, with a user's kubeconfig, in a folder, and with a text on its standard
 // input. It returns all that it prints; the error is how it ended.
 func (c *Cluster) Kubectl(ctx context.Context, kubeconfig, folder, input string, args ...string) (string, error) {

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/test/netns"
+	"fairway/test/platform/kube/kubelet/journal"
+	"fairway/test/platform/kube/kubelet/streams"
 )
 
 // container is one run of a container: a process and all that it starts.
@@ -28,16 +30,13 @@ type container struct {
 	code    int           // as a shell has it; read it after ended
 }
 
-// run starts a container, and appends its output to a file.
-func run(in *netns.Namespace, e entry, log string) (*container, error) {
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+// run starts a container, whose output goes to a journal.
+func run(in *netns.Namespace, e entry, log *journal.Journal) (*container, error) {
+	out, written, err := log.Begin(e.User, e.Group)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	if err := out.Chown(int(e.User), int(e.Group)); err != nil { // it may be opened again, as /dev/stdout
-		return nil, err
-	}
 	spec, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -59,6 +58,8 @@ func run(in *netns.Namespace, e entry, log string) (*container, error) {
 	go func() {
 		defer close(c.ended)
 		c.code = code(in.Run(command, started))
+		out.Close() // if it did not start
+		<-written
 	}()
 	if err := <-started; err != nil {
 		write.Close()
@@ -83,10 +84,7 @@ func code(err error) int {
 	case !errors.As(err, &exit):
 		return 127
 	}
-	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		return 128 + int(s.Signal())
-	}
-	return exit.ExitCode()
+	return streams.Code(exit)
 }
 
 // signal asks the first process; one that handles no signals hears none, as everywhere.
@@ -107,18 +105,26 @@ func (c *container) kill() {
 // exec runs a program in the container, as its user, and returns its output.
 func (c *container) exec(ctx context.Context, args []string) (string, error) {
 	var out bytes.Buffer
-	var err error
-	if failed := c.in.Inside(func() { err = c.execHere(ctx, args, &out) }); failed != nil {
-		return "", failed
-	}
+	err := c.execWith(ctx, args, func(command *exec.Cmd) error {
+		command.Stdout, command.Stderr = &out, &out
+		return nil
+	})
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out.String())
 	}
 	return out.String(), err
 }
 
+// execWith runs a program in the container, as its user, once prepare has given it its input and output.
+func (c *container) execWith(ctx context.Context, args []string, prepare func(*exec.Cmd) error) (err error) {
+	if failed := c.in.Inside(func() { err = c.execHere(ctx, args, prepare) }); failed != nil {
+		return failed
+	}
+	return err
+}
+
 // execHere does it on a thread of its own that ends afterwards.
-func (c *container) execHere(ctx context.Context, args []string, out *bytes.Buffer) error {
+func (c *container) execHere(ctx context.Context, args []string, prepare func(*exec.Cmd) error) error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
@@ -142,9 +148,12 @@ func (c *container) execHere(ctx context.Context, args []string, out *bytes.Buff
 		return err
 	}
 	command := exec.CommandContext(ctx, path, args[1:]...)
-	command.Env, command.Dir, command.Stdout, command.Stderr = c.Env, c.Dir, out, out
+	command.Env, command.Dir = c.Env, c.Dir
 	command.WaitDelay = time.Second
 	// It dies with the container's first process. (Go's Pdeathsig would make it end itself, because it does not see its parent.)
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.User, Gid: c.Group}}
+	if err := prepare(command); err != nil {
+		return err
+	}
 	return command.Run()
 }

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"fairway/test/platform/kube/kubelet/journal"
 )
 
 // keeper runs a container, and runs it again as its policy says.
 type keeper struct {
 	pod     *Pod
 	spec    *corev1.Container
+	log     *journal.Journal
 	again   corev1.RestartPolicy
 	init    bool
 	up      chan struct{} // closed when it has started
@@ -38,6 +41,10 @@ func (p *Pod) keeper(spec *corev1.Container, init bool) *keeper {
 	}
 	if spec.RestartPolicy != nil {
 		k.again = corev1.RestartPolicy(*spec.RestartPolicy)
+	}
+	var err error
+	if k.log, err = journal.Open(p.logFile(spec.Name)); err != nil {
+		p.k.t.Errorf("the log of pod %s: %v", p.name, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +77,7 @@ func (k *keeper) once(ctx context.Context) bool {
 	e, err := k.pod.entry(ctx, k.spec)
 	var c *container
 	if err == nil {
-		c, err = run(k.pod.net, e, k.pod.logFile(k.spec.Name))
+		c, err = run(k.pod.net, e, k.log)
 	}
 	if err != nil {
 		k.set(func() { k.why = err.Error() })

@@ -35,6 +35,7 @@ type Kubelet struct {
 
 	mu    sync.Mutex
 	pods  map[string]*Pod // by uid
+	past  map[string]*Pod // those that have ended, and whose objects are there
 	notes map[string]string
 }
 
@@ -45,20 +46,27 @@ func Start(t testing.TB, c *cluster.Cluster, n *Network, images map[string]Image
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &Kubelet{
 		t: t, api: newAPI(t, c), network: n, images: images, dir: rig.Folder(t), ctx: ctx,
-		pods: map[string]*Pod{}, notes: map[string]string{},
+		pods: map[string]*Pod{}, past: map[string]*Pod{}, notes: map[string]string{},
 	}
 	t.Cleanup(func() {
 		cancel()
 		k.under.Wait()
+		for _, p := range k.past {
+			p.closeLogs()
+		}
 		k.show()
 	})
 	c.Apply(t, fmt.Sprintf(`
 apiVersion: v1
 kind: Node
 metadata: {name: %s, labels: {kubernetes.io/hostname: %s}}
-status: {addresses: [{type: InternalIP, address: %s}], conditions: [{type: Ready, status: "True"}]}
-`, Node, Node, HostIP))
+status:
+  addresses: [{type: InternalIP, address: %s}]
+  conditions: [{type: Ready, status: "True"}]
+  daemonEndpoints: {kubeletEndpoint: {Port: %d}}
+`, Node, Node, HostIP, port))
 	k.resolve(t)
+	k.serve(t, c)
 	k.under.Go(k.follow)
 	return k
 }
@@ -91,6 +99,13 @@ func (k *Kubelet) list() (version string, err error) {
 			p.finish(leastGrace)
 		}
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for uid := range k.past {
+		if !there[uid] {
+			k.forget(uid)
+		}
+	}
 	return all.ResourceVersion, nil
 }
 
@@ -116,6 +131,9 @@ func (k *Kubelet) watch(version string) (string, error) {
 			if p := k.all()[string(e.Object.UID)]; p != nil {
 				p.finish(leastGrace)
 			}
+			k.mu.Lock()
+			k.forget(string(e.Object.UID))
+			k.mu.Unlock()
 		case "ERROR":
 			return "", errors.New("the watch is over")
 		}
@@ -197,6 +215,11 @@ func (k *Kubelet) begin(pod *corev1.Pod) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.pods, p.uid)
+		if k.ctx.Err() == nil && p.latest().DeletionTimestamp == nil {
+			k.past[p.uid] = p // its logs may be asked for
+		} else {
+			p.closeLogs()
+		}
 		if k.ctx.Err() == nil || p.IsReady() {
 			delete(k.notes, p.namespace+"/"+p.name)
 		}

@@ -1,12 +1,16 @@
 package kubelet_test
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -204,4 +208,142 @@ func sleepers() (n int) {
 		}
 	}
 	return n
+}
+
+const talker = `
+apiVersion: v1
+kind: Pod
+metadata: {name: talker, labels: {app: talker}}
+spec:
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsUser: 1000, runAsGroup: 1000}
+  volumes: [{name: shared, emptyDir: {}}]
+  containers:
+  - name: talks
+    image: shop/web:1
+    command: [sh, -c, 'echo run $(cat /shared/run || echo one); echo two > /shared/run; echo aside >&2; while test ! -e /shared/end; do sleep 0.1; done; rm /shared/end; echo end']
+    volumeMounts: [{name: shared, mountPath: /shared}]
+  - {name: web, image: shop/web:1, args: [--role, ratings, --listen, "127.0.0.1:9080"]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: once, labels: {app: once}}
+spec: {restartPolicy: Never, containers: [{name: once, image: shop/web:1, command: [sh, -c, 'echo done; exit 3']}]}
+`
+
+// TestStreams: kubectl shows what containers write, runs programs in them and forwards their ports, over WebSocket and SPDY.
+func TestStreams(t *testing.T) {
+	n := kubelet.NewNetwork(t)
+	c := cluster.StartIn(t, n.Host)
+	k := kubelet.Start(t, c, n, map[string]kubelet.Image{"shop/web": {service.Path(t)}})
+	c.Apply(t, talker)
+	k.Ready(t, "default", "app", "talker", 1)
+	s := asked{t, c, c.Kubeconfig(t, nil, "user", "system:masters")}
+	s.logs()
+	for _, webSocket := range []string{"true", "false"} {
+		t.Setenv("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", webSocket)
+		t.Setenv("KUBECTL_PORT_FORWARD_WEBSOCKETS", webSocket)
+		s.exec()
+		s.forward(n)
+	}
+	// Only the API server may ask.
+	raw, err := n.Host.DialContext(t.Context(), "tcp", kubelet.HostIP+":10250")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	stranger := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+	fmt.Fprint(stranger, "GET /containerLogs/default/talker/web HTTP/1.0\r\n\r\n")
+	if answer, err := io.ReadAll(stranger); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("without a certificate the kubelet answers %s, %v", answer, err)
+	}
+}
+
+// asked is a cluster whose pods are asked by kubectl.
+type asked struct {
+	t          *testing.T
+	c          *cluster.Cluster
+	kubeconfig string
+}
+
+// does runs kubectl until it prints a text and ends with a code.
+func (s asked) does(input, want string, code int, args ...string) {
+	s.t.Helper()
+	rig.Eventually(s.t, func() error {
+		out, err := s.c.Kubectl(s.t.Context(), s.kubeconfig, s.t.TempDir(), input, args...)
+		var exit *exec.ExitError
+		ended := 0
+		if errors.As(err, &exit) {
+			ended = exit.ExitCode()
+		}
+		if !strings.Contains(out, want) || ended != code {
+			return fmt.Errorf("kubectl %s: %v: %q; want %q and %d", strings.Join(args, " "), err, out, want, code)
+		}
+		return nil
+	})
+}
+
+func (s asked) logs() {
+	s.t.Helper()
+	s.does("", "run one\naside\n", 0, "logs", "talker", "-c", "talks")
+	s.does("", "previous terminated container \"talks\" in pod \"talker\" not found", 1, "logs", "talker", "-c", "talks", "--previous")
+	follows := make(chan string, 1)
+	go func() {
+		out, err := s.c.Kubectl(s.t.Context(), s.kubeconfig, "", "", "logs", "-f", "--tail=1", "talker", "-c", "talks")
+		follows <- fmt.Sprint(out, err)
+	}()
+	s.does("", "", 0, "exec", "talker", "-c", "talks", "--", "touch", "/shared/end")
+	if got := <-follows; !strings.HasSuffix(got, "end\n<nil>") {
+		s.t.Errorf("logs -f prints %q", got)
+	}
+	s.does("", "run two\naside\n", 0, "logs", "talker", "-c", "talks")
+	s.does("", "run one\naside\nend\n", 0, "logs", "talker", "-c", "talks", "--previous")
+	s.does("", "aside\n", 0, "logs", "talker", "-c", "talks", "--tail=1", "--since=1h")
+	s.does("", fmt.Sprintf("%d-", time.Now().UTC().Year()), 0, "logs", "talker", "-c", "talks", "--timestamps")
+	s.does("", "done\n", 0, "logs", "once") // it has ended
+	s.does("", "is not valid for pod", 1, "logs", "talker", "-c", "nobody")
+}
+
+func (s asked) exec() {
+	s.t.Helper()
+	in := func(script string) []string { return []string{"exec", "-i", "talker", "-c", "web", "--", "sh", "-c", script} }
+	s.does("a text", "a text 1000 talker\n", 0, in("cat; echo ' '$(id -u) $(hostname)")...)
+	s.does("", "command terminated with exit code 7", 7, in("exit 7")...)
+	s.does("", "to stderr", 0, in("echo to stderr >&2")...)
+	s.does("never read", "", 0, in("true")...)
+	s.does("", "executable file not found", 1, "exec", "talker", "-c", "web", "--", "nothing-such")
+	s.does("", "completed pod", 1, "exec", "once", "--", "true")
+	big := strings.Repeat("0123456789abcdef", 1<<16)
+	s.does(big, fmt.Sprintf("%d\n", len(big)), 0, in("wc -c")...)
+}
+
+// forward asks a server that only the pod's loopback has.
+func (s asked) forward(n *kubelet.Network) {
+	s.t.Helper()
+	f := rig.Launch(s.t, rig.Command{
+		Name: "kubectl", Path: s.c.Binary(), Dir: s.t.TempDir(), In: n.Host,
+		Args: []string{"kubectl", "--kubeconfig", s.kubeconfig, "port-forward", "pod/talker", "18080:9080", "18081:9"},
+	})
+	await := func(want string) {
+		s.t.Helper()
+		rig.Eventually(s.t, func() error {
+			if log := f.Log.String(); !strings.Contains(log, want) {
+				return fmt.Errorf("port-forward prints %q, not %q", log, want)
+			}
+			return nil
+		})
+	}
+	await("127.0.0.1:18081 -> 9")
+	for range 3 {
+		code, body, err := rig.Call(http.MethodGet, "http://127.0.0.1:18080/", n.Host.DialContext)
+		if err != nil || code != http.StatusOK || !strings.Contains(body, "ratings") {
+			s.t.Errorf("%d %s, %v", code, body, err)
+		}
+	}
+	if code, body, err := rig.Call(http.MethodGet, "http://127.0.0.1:18081/", n.Host.DialContext); err == nil {
+		s.t.Errorf("a port that nothing listens on answers %d %s", code, body)
+	}
+	await("connection refused")
+	f.Signal(syscall.SIGINT)
+	f.Exit(s.t)
 }

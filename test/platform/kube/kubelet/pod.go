@@ -254,11 +254,19 @@ func (p *Pod) Kill(container string) {
 }
 
 func (p *Pod) container(name string) *container {
+	if k := p.keeperOf(name); k != nil {
+		return k.running()
+	}
+	return nil
+}
+
+// keeperOf returns the keeper of a container, or nil if that has not begun.
+func (p *Pod) keeperOf(name string) *keeper {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range p.keepers {
 		if k.spec.Name == name {
-			return k.last
+			return k
 		}
 	}
 	return nil
