@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -111,7 +112,7 @@ type terminal struct {
 	ours  bool // one of this project's programs, which end well after Ctrl-C
 	cmd   *exec.Cmd
 	log   log
-	ended chan error // receives how it ended
+	ended <-chan error // receives how it ended
 }
 
 // log gathers what a process prints.
@@ -154,14 +155,31 @@ func (w Walker) open(t *testing.T) *shell {
 		t.Fatal(err)
 	}
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ended := start(t, cmd)
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
+		<-ended
 	})
 	return &shell{Walker: w, in: bufio.NewWriter(in), out: bufio.NewReader(out)}
+}
+
+// start starts a program on a thread of its own, which stays with it: Pdeathsig means that thread's death. It returns a channel that
+// receives how the program ended.
+func start(t *testing.T, cmd *exec.Cmd) <-chan error {
+	t.Helper()
+	started, ended := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	return ended
 }
 
 // do runs a block in the shell, and returns what it printed, and its exit code.
@@ -199,12 +217,8 @@ func (s *shell) background(t *testing.T, at, text string) {
 	term.cmd.Dir = strings.TrimSuffix(dir, "\n")
 	term.cmd.Stdout, term.cmd.Stderr = &term.log, &term.log
 	term.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := term.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	term.ended = start(t, term.cmd)
 	t.Cleanup(func() { _ = term.cmd.Process.Kill() }) // if the walk did not end it
-	term.ended = make(chan error, 1)
-	go func() { term.ended <- term.cmd.Wait() }()
 	s.terms = append(s.terms, term)
 	for end := time.Now().Add(s.Patience); ; {
 		for _, word := range s.Up {

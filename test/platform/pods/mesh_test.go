@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	kubelet.Enter()
-	os.Exit(rig.Main(m, world.Programs...))
+	os.Exit(rig.Main(m, append(world.Programs, &httpEcho)...))
 }
 
 // mesh is a world with this package's checks. kubectl applies the users' objects.

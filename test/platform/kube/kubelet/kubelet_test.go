@@ -306,7 +306,9 @@ func (s asked) logs() {
 
 func (s asked) exec() {
 	s.t.Helper()
-	in := func(script string) []string { return []string{"exec", "-i", "talker", "-c", "web", "--", "sh", "-c", script} }
+	in := func(script string) []string {
+		return []string{"exec", "-i", "talker", "-c", "web", "--", "sh", "-c", script}
+	}
 	s.does("a text", "a text 1000 talker\n", 0, in("cat; echo ' '$(id -u) $(hostname)")...)
 	s.does("", "command terminated with exit code 7", 7, in("exit 7")...)
 	s.does("", "to stderr", 0, in("echo to stderr >&2")...)

@@ -2,8 +2,8 @@ package world
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"fairway/test/envoy/live"
@@ -12,9 +12,9 @@ import (
 	"fairway/test/rig"
 )
 
-// StartChart is Start with the control plane that the chart describes: pods of its Deployment, which find the API server as every pod does,
-// the chart's webhooks, and the objects that the control plane itself writes. pilotctl installs it.
-func StartChart(t testing.TB, replicas int) *World {
+// StartBare starts a cluster without a mesh. A hub has the project's images, and more are other images. Pods find the API server as every
+// pod does, and the addresses of all Services lead to their pods.
+func StartBare(t testing.TB, hub string, more map[string]kubelet.Image) *World {
 	t.Helper()
 	envoy := live.NeedEnvoy(t)
 	w := &World{t: t, Network: kubelet.NewNetwork(t), dir: rig.Folder(t)}
@@ -25,7 +25,26 @@ func StartChart(t testing.TB, replicas int) *World {
 	}
 	w.Network.Serve(t, cluster.ServiceIP)
 	w.pass(t, cluster.ServiceIP+":443", server.Host)
-	w.Kubelet = kubelet.Start(t, w.Cluster, w.Network, images(t, envoy))
+	all := map[string]kubelet.Image{}
+	for name, image := range images(t, envoy) {
+		if own, ok := strings.CutPrefix(name, "fairway/"); ok {
+			name = hub + "/" + own
+		}
+		all[name] = image
+	}
+	for name, image := range more {
+		all[name] = image
+	}
+	w.Kubelet = kubelet.Start(t, w.Cluster, w.Network, all)
+	w.Carry(t)
+	return w
+}
+
+// StartChart is Start with the control plane that the chart describes: pods of its Deployment, which find the API server as every pod does,
+// the chart's webhooks, and the objects that the control plane itself writes. pilotctl installs it.
+func StartChart(t testing.TB, replicas int) *World {
+	t.Helper()
+	w := StartBare(t, "fairway", nil)
 	install := rig.Launch(t, rig.Command{
 		Name: "pilotctl", Path: Programs[3].Path(t), Dir: w.dir, In: w.Network.Host,
 		Args: []string{
@@ -37,27 +56,7 @@ func StartChart(t testing.TB, replicas int) *World {
 	if code := install.Exit(t); code != 0 {
 		t.Fatalf("pilotctl install: %d\n%s", code, install.Log)
 	}
-	w.serve(t)
 	w.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}")
 	w.awaitWebhook(t)
 	return w
-}
-
-// serve has the address of the control plane's Service lead to its pods.
-func (w *World) serve(t testing.TB) {
-	t.Helper()
-	o, err := w.Do(t.Context(), http.MethodGet, "/api/v1/namespaces/istio-system/services/istiod", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _ := o["spec"].(map[string]any)
-	ip := fmt.Sprint(spec["clusterIP"])
-	w.Network.Serve(t, ip)
-	for from, to := range map[int]int{planePorts[0]: planePorts[0], 443: planePorts[1]} {
-		var servers []string
-		for _, p := range w.Pods("istio-system", "app", "istiod") {
-			servers = append(servers, fmt.Sprintf("%s:%d", p.IP(), to))
-		}
-		w.fronts = append(w.fronts, w.pass(t, fmt.Sprintf("%s:%d", ip, from), servers...))
-	}
 }
