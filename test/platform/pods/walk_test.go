@@ -53,7 +53,7 @@ func follow(t *testing.T, name string) {
 			"HOME=" + home, "XDG_RUNTIME_DIR=" + home, "FAIRWAY_DEV=", "PATH=" + bin + ":" + os.Getenv("PATH"),
 			"KUBECONFIG=" + w.Kubeconfig(t, nil, "user", "system:masters"),
 		},
-		Dir: home, Up: []string{"Forwarding from"}, Patience: time.Minute,
+		Dir: home, Up: []string{"Forwarding from"}, Patience: 20 * time.Second,
 	}.Walk(t, walk.Blocks(name, string(text)))
 	t.Logf("%s took %s", name, time.Since(begun))
 }

@@ -25,8 +25,7 @@ func (k *Kubelet) Carry(t testing.TB) {
 	c := carrier{k: k, t: t, fronts: map[string]net.Listener{}, had: map[string]bool{}}
 	k.under.Go(func() {
 		for {
-			err := c.sync()
-			if err != nil {
+			if err := c.sync(); err != nil && k.ctx.Err() == nil {
 				k.mu.Lock()
 				k.notes["Services"] = err.Error()
 				k.mu.Unlock()
