@@ -48,6 +48,8 @@ func TestRoomsAreSmall(t *testing.T) {
 // excused are functions with more parameters, and how many they have. The numbers may only fall.
 var excused = map[string]int{
 	"internal/store/reach.go prompt": 7, // an interceptor of gRPC, with a given signature
+	// a method that Kubernetes' library calls, with a given signature
+	"test/platform/kube/kubelet/streams/streams.go ExecInContainer": 11,
 }
 
 // A function does one thing, and its parts have names: options that belong together are a struct, a step is a function.

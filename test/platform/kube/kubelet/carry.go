@@ -81,7 +81,7 @@ func (c *carrier) sync() error {
 	return json.NewDecoder(body).Decode(new(json.RawMessage))
 }
 
-// listen has connections to an address reach what is behind it.
+// listen forwards connections that come to an address.
 func (c *carrier) listen(at string, b backend) error {
 	if c.fronts[at] != nil {
 		return nil
@@ -106,7 +106,7 @@ func (c *carrier) listen(at string, b backend) error {
 	return nil
 }
 
-// backend is what is behind a port of a Service.
+// backend is a port of a Service.
 type backend struct {
 	k                     *Kubelet
 	namespace, name, port string
@@ -122,7 +122,9 @@ func (b backend) dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	}
 	var to []string
 	for _, slice := range all.Items {
-		i := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && p.Name != nil && *p.Name == b.port })
+		i := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+			return p.Port != nil && p.Name != nil && *p.Name == b.port
+		})
 		if i < 0 {
 			continue
 		}
