@@ -6,8 +6,8 @@
 // The kubelet carries out scheduling (one node), volumes (Secret, ConfigMap, downward API, projected ones with tokens
 // for an audience, emptyDir), variables of fields, Secrets and ConfigMaps, $(NAME) in commands and values, init
 // containers in their order, native sidecars, hooks, startup, readiness and liveness probes, restarts, statuses, and
-// the end of a pod: preStop, SIGTERM, the grace period, sidecars last. It answers kubectl logs, exec and port-forward. An image is a list of
-// local programs, or an unpacked image. Names resolves the names of Services. Only Carry forwards connections to a Service's address;
+// the end of a pod: preStop, SIGTERM, the grace period, sidecars last. It answers kubectl logs, exec and port-forward. An image is a list
+// of local programs, or an unpacked image. Names resolves the names of Services. Only Carry forwards connections to a Service's address;
 // without it sidecars do.
 //
 // It does not carry out resources and their limits, images from registries, seccomp, host networks, host ports, persistent volumes,

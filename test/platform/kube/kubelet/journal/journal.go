@@ -43,7 +43,7 @@ func Open(path string) (*Journal, error) {
 // Close releases the file, which stays.
 func (j *Journal) Close() { j.file.Close() }
 
-// Begin begins a run of the container. All that is written to out is the run's output; user and group may open it again, as /dev/stdout. The
+// Begin begins a run of the container. All that is written to out is its output; user and group may open it again, as /dev/stdout. The
 // caller closes out once the container has it; done is closed when no process has it any more, and all is in the file.
 func (j *Journal) Begin(user, group uint32) (out *os.File, done <-chan struct{}, err error) {
 	in, out, err := os.Pipe()
