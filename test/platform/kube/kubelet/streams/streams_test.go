@@ -80,7 +80,7 @@ func TestExec(t *testing.T) {
 		{"cat; exit 3", "a text", false, "a text", 3},
 		{"cat; test -t 1 || echo none", "", false, "none\n", 0},
 		{"kill -9 $$", "", false, "", 137},
-		{"test -t 0 && test -t 1 && stty size && exit 4", "", true, "24 80\r\n", 4},
+		{"test -t 0 && test -t 1 && until stty size | grep '24 80'; do :; done; exit 4", "", true, "24 80\r\n", 4},
 		{"read line; echo got $line", "word\n", true, "word\r\ngot word\r\n", 0},
 	} {
 		q := url.Values{"command": {"sh", "-c", c.script}, "input": {"1"}, "output": {"1"}}
