@@ -39,7 +39,7 @@ var absent = map[string]string{
 	"krtz":             "/debug/tablez shows the tables, and with ?table=&key= what a row was made from",
 	"mcsz":             "services of the Multi-Cluster Services API are not read; /debug/clusterz shows the clusters",
 	"networkz":         "/debug/tablez?table=network%20gateways shows the gateways of networks",
-	"push_status":      "/debug/problems shows what is wrong, and /debug/historyz what was sent in each turn",
+	"push_status":      "/debug/problems shows the mistakes in rules, and /debug/historyz the resources that each turn sent",
 	"pushcontext":      "/debug/tablez shows the tables that resources are made from",
 	"sidecarz":         "/debug/resourcez shows what a proxy is sent, and pilotctl explain which Sidecar object narrows it",
 }

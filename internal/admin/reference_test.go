@@ -18,7 +18,7 @@ import (
 	"fairway/internal/snapshot"
 )
 
-// patternPattern finds what is given to http.ServeMux in this tree.
+// patternPattern finds the patterns that http.ServeMux gets in this tree.
 var patternPattern = regexp.MustCompile(`\.Handle(?:Func)?\(("[^"]*"(?:\s*\+\s*[\w.]+)?)|\{"((?:GET|PUT|POST|DELETE) )("?\s*\+\s*(\w+)|[^"]*)`)
 
 // TestPagesReference: docs/reference/pages.md has every page of the programs; the debug pages are of the code, and a pattern that a program

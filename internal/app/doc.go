@@ -41,6 +41,6 @@
 //   - recent: the last lines of the log;
 //   - replay: a snapshot in place of everything outside;
 //   - environment: options that are environment variables, and this process's name;
-//   - sharing: the state that control planes share: where it is, what is wrong with it, and how it is saved;
+//   - sharing: the state that control planes share: where it is, its problems, and how it is saved;
 //   - authority: the commands that work on root and tokens.
 package app

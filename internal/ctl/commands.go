@@ -26,7 +26,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// problemList annotates the verbs whose output is a list of problems: it has more formats.
+// problemList annotates the verbs that print a list of problems: it has more formats.
 const problemList = "problems"
 
 // ExitCode returns pilotctl's exit code: 0 without an error; 1 if the control plane did not answer or does not know, or if analyze found

@@ -14,7 +14,7 @@ type Store interface {
 	String() string
 	// Get returns a record as most members have it; one that is missing has revision 0.
 	Get(ctx context.Context, name string) (Record, error)
-	// List returns the records whose names begin with a prefix, at most MostRecords.
+	// List returns the records with names that begin with a prefix, at most MostRecords.
 	List(ctx context.Context, prefix string) ([]Record, error)
 	// Put writes a record: ErrConflict if it is another one than was read, ErrFenced if the lease of Fence has ended.
 	Put(ctx context.Context, w Write) error

@@ -72,7 +72,7 @@ func (w *Watcher) look() (answered, waiting bool) {
 // Run asks Envoy when it may be necessary, until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
 	last := warming.Report{Unknown: true}
-	w.o.Report(last) // from now on the control plane knows that reports come
+	w.o.Report(last)              // from now on the control plane knows that reports come
 	ask := time.NewTimer(w.o.Gap) // an Envoy of the last agent may have nothing more to acknowledge
 	defer ask.Stop()
 	var asked time.Time       // when Envoy was asked last

@@ -343,7 +343,7 @@ func joinField(prefix, name string) string {
 // ruleWalk runs the CEL rules of a schema on one document.
 type ruleWalk struct {
 	budget  int64           // left of the steps that all rules together may take
-	refused map[string]bool // fields whose values cannot be judged
+	refused map[string]bool // fields with values that cannot be judged
 	errs    field.ErrorList
 	failed  int // values that do not pass
 

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// workloadKinds are the kinds of workloads whose pods can be named by it, by the words that kubectl knows.
+// workloadKinds are the kinds of workloads that can name their pods, by the words that kubectl knows.
 var workloadKinds = map[string]string{
 	"deploy": "Deployment", "deployment": "Deployment", "deployments": "Deployment",
 	"sts": "StatefulSet", "statefulset": "StatefulSet", "statefulsets": "StatefulSet",
@@ -56,7 +56,7 @@ func (r *Reach) PodOf(ctx context.Context, kind, namespace, name string) (string
 	return slices.Min(out), nil
 }
 
-// ownedBy reports whether a pod is a workload's. A Deployment owns its pods through a ReplicaSet, whose name ends with the pods' hash.
+// ownedBy reports whether a pod is a workload's. A Deployment owns its pods through a ReplicaSet. Its name ends with the pods' hash.
 func ownedBy(p *corev1.Pod, kind, name string) bool {
 	if hash := p.Labels["pod-template-hash"]; kind == "Deployment" && hash != "" {
 		kind, name = "ReplicaSet", name+"-"+hash

@@ -20,7 +20,7 @@ type injection struct {
 	Revision  string `json:"revision"`
 	Webhook   string `json:"webhook"`
 	Target    string `json:"target"`
-	// Namespaces are those whose pods it injects, unless a pod says otherwise.
+	// Namespaces are those of the pods that it injects, unless a pod says otherwise.
 	Namespaces []string `json:"namespaces"`
 }
 

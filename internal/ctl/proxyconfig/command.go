@@ -105,7 +105,7 @@ func (v *verb) bind(cmd *cobra.Command) {
 		"host:port of Envoy's administration on this machine (127.0.0.1:15000), in place of a proxy")
 }
 
-// oneProxy wants one proxy, or what stands for it.
+// oneProxy wants one proxy, or something in its place.
 func (v *verb) oneProxy(cmd *cobra.Command, args []string) error {
 	switch given := len(args) + one(v.file) + one(v.admin); {
 	case given == 0:
@@ -198,7 +198,7 @@ func (t table) sheet(ctx context.Context, from source, f *filter) (output.Sheet,
 
 func extensionRows(_ *filter, m message) [][]string {
 	typed := object(m.body, "typedConfig")
-	kind := text(typed, "typeUrl") // of a filter whose configuration is a Struct
+	kind := text(typed, "typeUrl") // of a filter with a Struct as configuration
 	if kind == "" {
 		kind = text(typed, "@type")
 	}

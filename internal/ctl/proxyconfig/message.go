@@ -34,7 +34,7 @@ func parse(text []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// free are the fields whose keys users chose: their content has no names of fields. keyed are maps of messages: only their keys are users'.
+// free are the fields with keys that users chose: their content names no fields. keyed are maps of messages: only their keys are users'.
 var (
 	free = map[string]bool{
 		"filter_metadata": true, "static_layer": true, "json_format": true, "struct_value": true, "labels": true, "annotations": true,

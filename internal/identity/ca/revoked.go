@@ -49,7 +49,7 @@ const (
 	// MaxRevoked is how many certificates the CRLs list at most: about 1 MB, which is sent with every issued certificate. The ones with the
 	// latest end are kept.
 	MaxRevoked = 20_000
-	// mostShared is the same for a list in a store, whose records are smaller.
+	// mostShared is the same for a list in a store: its records are smaller.
 	mostShared = 5_000
 	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that
 	// MAX_WORKLOAD_CERT_TTL gives unless it is set.

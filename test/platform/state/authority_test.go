@@ -207,7 +207,7 @@ func TestRevocationsArrive(t *testing.T) {
 }
 
 // TestStoreIsAway: certificates go on, shorter ones where longer ones would have to be noted; tokens are refused with the reason; once the
-// store is back all goes on, and what was issued meanwhile can be revoked.
+// store is back all goes on, and certificates issued meanwhile can be revoked.
 func TestStoreIsAway(t *testing.T) {
 	stores(t, func(t *testing.T, kind string, at server) {
 		g, _ := at.Gate(t)

@@ -86,7 +86,7 @@ func download(ctx context.Context, folder, arch string, names []string) error {
 	return nil
 }
 
-// user returns whom apt runs downloads as: root downloads as itself, because apt's own user may not write into the folder.
+// user returns the user for apt's downloads: root downloads as itself, because apt's own user may not write into the folder.
 func user() string {
 	if os.Geteuid() == 0 {
 		return "root"

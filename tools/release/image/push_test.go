@@ -47,7 +47,7 @@ func built(t *testing.T) (k Kind, dir string, archs []string) {
 	return k, filepath.Join(dir, k.Name), archs
 }
 
-// TestPush: a registry has the image of a layout for all architectures under one tag; what is no layout is an error that names the way.
+// TestPush: a registry has the image of a layout for all architectures under one tag; anything but a layout is an error that names the way.
 func TestPush(t *testing.T) {
 	k, dir, archs := built(t)
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

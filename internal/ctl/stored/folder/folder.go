@@ -27,7 +27,7 @@ import (
 	"fairway/internal/store"
 )
 
-// Bounds of what is read.
+// Bounds of the reads.
 const (
 	maxFiles = 20_000
 	maxTotal = 512 << 20 // bytes

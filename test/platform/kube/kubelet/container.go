@@ -30,7 +30,7 @@ type container struct {
 	code    int           // as a shell has it; read it after ended
 }
 
-// run starts a container, whose output goes to a journal.
+// run starts a container. Its output goes to a journal.
 func run(in *netns.Namespace, e entry, log *journal.Journal) (*container, error) {
 	out, written, err := log.Begin(e.User, e.Group)
 	if err != nil {

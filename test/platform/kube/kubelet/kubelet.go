@@ -35,7 +35,7 @@ type Kubelet struct {
 
 	mu    sync.Mutex
 	pods  map[string]*Pod // by uid
-	past  map[string]*Pod // those that have ended, and whose objects are there
+	past  map[string]*Pod // those that have ended, while their objects exist
 	notes map[string]string
 }
 

@@ -259,7 +259,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// asked is a cluster whose pods are asked by kubectl.
+// asked is a cluster with pods that kubectl asks.
 type asked struct {
 	t          *testing.T
 	c          *cluster.Cluster

@@ -116,7 +116,7 @@ func (p *Pod) closeLogs() {
 	}
 }
 
-// forget lets a pod go whose object is gone. The caller has k.mu.
+// forget lets a pod go after its object. The caller has k.mu.
 func (k *Kubelet) forget(uid string) {
 	p := k.past[uid]
 	if p == nil {

@@ -19,7 +19,7 @@ type Journal struct {
 
 	mu      sync.Mutex
 	size    int64
-	marks   []mark  // when what was written
+	marks   []mark  // when they were written
 	runs    []int64 // where the output of each run begins
 	running bool    // the last run may still write
 	news    chan struct{}

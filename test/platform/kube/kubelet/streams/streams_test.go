@@ -43,7 +43,9 @@ func (n node) Exec(ctx context.Context, _ streams.Place, args []string, prepare 
 	return c.Run()
 }
 
-func (n node) Dial(context.Context, streams.Place, int32) (net.Conn, error) { return nil, errors.New("no network") }
+func (n node) Dial(context.Context, streams.Place, int32) (net.Conn, error) {
+	return nil, errors.New("no network")
+}
 
 // serve serves a node, and returns where.
 func serve(t *testing.T) string {
@@ -92,7 +94,9 @@ func TestExec(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, open := range map[string]func() (remotecommand.Executor, error){
-			"SPDY": func() (remotecommand.Executor, error) { return remotecommand.NewSPDYExecutor(&rest.Config{}, "POST", u) },
+			"SPDY": func() (remotecommand.Executor, error) {
+				return remotecommand.NewSPDYExecutor(&rest.Config{}, "POST", u)
+			},
 			"WebSocket": func() (remotecommand.Executor, error) {
 				return remotecommand.NewWebSocketExecutorForProtocols(&rest.Config{}, "GET", u.String(), "v4.channel.k8s.io")
 			},
