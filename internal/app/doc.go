@@ -35,6 +35,7 @@
 //   - secure: the address with TLS: the certificate authority, and xDS for callers who are known;
 //   - proof: what a stream proved of its proxy, and what is withheld from one that proved nothing;
 //   - lease: streams end with what they were opened with;
+//   - istioctl: what istioctl asks over xDS, answered by the debug pages;
 //   - injection: what API servers ask, and the injector in force;
 //   - listen: addresses, and the pages served there;
 //   - memory: how the collector works, and what is given back to the system;

@@ -101,6 +101,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 		run(p.name, func() error { return p.run(serving) })
 	}
 	pages := d.pages().Handler()
+	d.setup.desk.Open(pages)
 	stopPages := d.sockets.Serve(run, pages, injection.WithHooks(d.hooks, pages),
 		web.Options{Log: log, Panicked: d.setup.metrics.Panicked, Open: admin.Open(), Apart: webhook.Paths()})
 	run("xds", d.serveXDS)

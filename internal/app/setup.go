@@ -9,9 +9,11 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/app/clusters"
 	"fairway/internal/app/configsources"
+	"fairway/internal/app/environment"
 	"fairway/internal/app/flagfiles"
 	"fairway/internal/app/history"
 	"fairway/internal/app/injection"
+	"fairway/internal/app/istioctl"
 	"fairway/internal/app/lasting"
 	"fairway/internal/app/listen"
 	"fairway/internal/app/live"
@@ -60,11 +62,13 @@ type setup struct {
 	tokens  *review.Clusters // reviews tokens of pods; nil: none are shown
 	secure  *secure.Server   // the address with TLS; nil: there is none
 	past    history.Past     // the turns before the start
+	desk    *istioctl.Desk   // answers istioctl's questions
 }
 
 // newSetup makes it. The address with TLS is opened last.
 func newSetup(opts Options, lines *recent.Log) (s setup, err error) {
 	s = setup{lines: lines, began: time.Now(), opts: opts, metrics: admin.NewMetrics(fairway.Version), tags: new(kube.Tags)}
+	s.desk = istioctl.NewDesk(environment.Instance(), fairway.Version)
 	if s.decoder, err = config.NewDecoder(config.Options{}); err != nil {
 		return s, err
 	}
@@ -251,7 +255,7 @@ func (s setup) streams(in incoming, meter xds.Meter) xds.Options {
 			bootstrap.PatchReportType: in.proxies.PatchesFail,
 			extension.ReportType:      in.proxies.ModulesFail,
 		},
-		Meter: meter, Warming: live.Reports(),
+		Meter: meter, Warming: live.Reports(), Asker: s.desk,
 	}
 }
 

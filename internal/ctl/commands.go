@@ -76,6 +76,7 @@ func Command(version string) *cobra.Command {
 	check.Annotations = map[string]string{problemList: "true"}
 	root.AddCommand(check)
 	root.AddCommand(truth.Commands(s)...)
+	root.AddCommand(s.operating(version)...)
 	root.AddCommand(planning.Commands(s)...)
 	root.AddCommand(stored.Commands(truth.Follow(s), &s.cluster)...)
 	root.AddCommand(installing.Commands(&s.cluster)...)

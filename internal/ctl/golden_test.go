@@ -49,6 +49,7 @@ var varies = []struct {
 	{regexp.MustCompile(`("?recomputed"?: )\d+`), `${1}0`},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d{3}\b`), `TIME`},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d TIME`), `DATE TIME`},
+	{regexp.MustCompile(`since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), `since TIME`},
 	{regexp.MustCompile(`("(?:at|until|since)"?: )"[^"]*"`), `${1}"TIME"`},
 	{regexp.MustCompile(`("turn"?: |\bturn (?:is )?)\d+`), `${1}N`},
 	{regexp.MustCompile(`(version"?: )"?[0-9a-f]{16}"?`), `${1}"VERSION"`},

@@ -105,13 +105,14 @@ var arrows = map[string][]string{
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
-	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "source", "table", "trial", "xds/library", "xdstype"},
-	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
-	"app/lease":   {"identity"},
-	"app/lookup":  {"ask", "printable"},
-	"app/reader":  {"app/proof", "compile/exported", "identity", "mcpwire", "mesh", "xds"},
-	"app/pushed":  {"identity", "limit", "mcpwire"},
-	"app/lasting": {"config", "identity", "printable", "source"},
+	"app/publish":  {"compile", "config", "envoy", "identity", "mesh", "source", "table", "trial", "xds/library", "xdstype"},
+	"app/proof":    {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
+	"app/lease":    {"identity"},
+	"app/istioctl": {"admin/page", "identity", "printable", "xds", "xdstype"},
+	"app/lookup":   {"ask", "printable"},
+	"app/reader":   {"app/proof", "compile/exported", "identity", "mcpwire", "mesh", "xds"},
+	"app/pushed":   {"identity", "limit", "mcpwire"},
+	"app/lasting":  {"config", "identity", "printable", "source"},
 	"app/registries": {
 		"app/lasting", "app/machines", "config", "disk", "mesh", "printable", "source", "store",
 	},

@@ -66,6 +66,8 @@ type Options struct {
 	Panicked func(where string, value any, stack []byte)
 	// Services are further services that let clients speak incremental xDS in another encoding.
 	Services []Service
+	// Asker answers questions about the program; nil: requests of such types are like those of other unknown types.
+	Asker Asker
 	// Meter counts the sent responses; nil counts nothing.
 	Meter Meter
 }

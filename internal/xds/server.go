@@ -36,6 +36,7 @@ type Server struct {
 	draining bool
 	changed  chan struct{} // closed and replaced when a stream made progress or ended, if there are waiters
 	waiters  atomic.Int32
+	asking   atomic.Int32   // streams of questions
 	inner    sync.WaitGroup // the goroutines of streams that outlive their handler for a moment
 }
 

@@ -69,6 +69,9 @@ func (s *stream) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.server.asks(first) {
+		return s.answers(ctx, first)
+	}
 	s.holder = s.server.holderOf(ctx, from)
 	if err := s.server.enter(s); err != nil {
 		return err
