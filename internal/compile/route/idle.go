@@ -23,6 +23,9 @@ func (c *checker) idle() {
 		}
 		ports = append(ports, seen.Service.Ports...)
 	}
+	if len(ports) == 0 {
+		return // a delegate has no hosts of its own
+	}
 	requests := func(p mesh.Port) bool { return p.Protocol.MayBeHTTP() || p.Protocol == mesh.Dubbo }
 	if !slices.ContainsFunc(ports, requests) {
 		c.note(mesh.Problem{
