@@ -172,7 +172,7 @@ func TestTouchedObjects(t *testing.T) {
 		problems string
 	}{
 		{version(1, "2"), 1, "Deprecated "}, {version(1, "3"), 0, "Deprecated "},
-		{odd, 0, "BadLabel BadLabel "}, {version(1, "5"), 0, "Deprecated "},
+		{odd, 0, "BadLabel BadLabel Deprecated "}, {version(1, "5"), 0, "Deprecated "},
 		{other, 0, "Deprecated "}, {rule("u1", 2, "1s"), 1, ""}, {rule("u1", 2, "2s"), 0, ""}, {rule("u1", 3, "2s"), 1, ""},
 	} {
 		if rows, problems := set(step.o); rows != step.rows || problems != step.problems {
