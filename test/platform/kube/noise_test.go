@@ -85,7 +85,8 @@ func (p *program) noise(t *testing.T) {
 		t.Errorf("1,000 updates a second would take %.1f %% of a core beyond decoding", beyond*100)
 	}
 	if now := p.turns(t); now != turns {
-		t.Errorf("they made %d turns", now-turns)
+		last, err := p.page("/debug/historyz?most=3")
+		t.Errorf("they made %d turns; the last ones: %s %v", now-turns, last, err)
 	}
 	for i, l := range p.clients {
 		if now := l.Count(); now != before[i] {
