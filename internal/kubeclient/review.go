@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -42,8 +41,7 @@ func (c *Clients) May(ctx context.Context, r Right) (allowed bool, reason string
 	if err != nil {
 		return false, "", err
 	}
-	text, err := c.core().rest.Post().AbsPath("/apis/"+group+"/selfsubjectaccessreviews").
-		SetHeader("Accept", runtime.ContentTypeJSON).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Raw()
+	text, err := c.Do(ctx, http.MethodPost, "/apis/"+group+"/selfsubjectaccessreviews", nil, body)
 	var out review
 	if err == nil {
 		err = json.Unmarshal(text, &out)

@@ -103,6 +103,13 @@ func (s *Shared) Closed() bool {
 // leads reports whether the lease is certainly in force; callers hold mu.
 func (s *Shared) leads() bool { return s.fence != (Fence{}) && time.Now().Before(s.until) }
 
+// inForce returns the fence of the lease, if this control plane certainly holds it.
+func (s *Shared) inForce() (Fence, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fence, s.leads()
+}
+
 // Run follows the store, and takes part in the election of the control plane that writes, until ctx ends.
 func (s *Shared) Run(ctx context.Context) error {
 	var g sync.WaitGroup
@@ -200,9 +207,7 @@ func (d *documents) Locked(do func() error) error { return d.run(Fence{}, do) }
 
 // Sole implements Documents.
 func (d *documents) Sole(do func() error) error {
-	d.shared.mu.Lock()
-	leads, fence := d.shared.leads(), d.shared.fence
-	d.shared.mu.Unlock()
+	fence, leads := d.shared.inForce()
 	if !leads {
 		return ErrNotWriter
 	}
@@ -378,9 +383,7 @@ func (s *Shared) Change(name string, limit int64, do func(old []byte) ([]byte, e
 
 // Alone calls do if this control plane holds the lease, with a function that removes records below the lease's fence.
 func (s *Shared) Alone(do func(remove func(name string) error) error) error {
-	s.mu.Lock()
-	leads, fence := s.leads(), s.fence
-	s.mu.Unlock()
+	fence, leads := s.inForce()
 	if !leads {
 		return nil
 	}

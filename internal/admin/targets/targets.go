@@ -19,8 +19,8 @@ type Target struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// Of returns the target of a proxy. ok is false if its agent has no page of metrics, if nothing proves what the proxy says of itself, or if
-// its address is not one that other machines reach: whoever may claim any address could make Prometheus ask it.
+// Of returns the target of a proxy. ok is false if its agent has no page of metrics, if the proxy proved no identity, or if other machines
+// cannot reach its address. A proxy that could claim any address could make Prometheus request it.
 func Of(p mesh.Proxy) (t Target, ok bool) {
 	ip, err := netip.ParseAddr(p.IP)
 	if err != nil || p.Standing == mesh.Unproven || p.Standing == mesh.Proven && mesh.ReachOfIP(ip) != mesh.Anywhere || ip.IsMulticast() {

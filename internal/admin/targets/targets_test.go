@@ -17,7 +17,8 @@ func machine(change func(*mesh.Proxy)) mesh.Proxy {
 	return p
 }
 
-// TestOf: which proxies can be scraped, and where. What a proxy says of itself makes Prometheus ask no other address than a workload's.
+// TestOf: Of returns the address of each proxy that can be scraped. A proxy's metadata cannot lead Prometheus to an address that is not a
+// workload's.
 func TestOf(t *testing.T) {
 	said := func(port string) func(*mesh.Proxy) {
 		return func(p *mesh.Proxy) { p.Metadata = mesh.MakeMetadata(map[string]any{PortKey: port}) }

@@ -156,7 +156,7 @@ func (c callers) account(v string) (message, fix string) {
 	return c.of(ns, name, func(ns, name string) string { return ns + "/" + name })
 }
 
-// namespace judges a namespace. Of files alone it is known only that it is nearly one of theirs.
+// namespace checks that a namespace exists. If only files were read, it reports only a name that resembles one in the files.
 func (c callers) namespace(v string) (message, fix string) {
 	if _, is := c.known.by[v]; is {
 		return "", ""

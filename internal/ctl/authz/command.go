@@ -101,8 +101,8 @@ func check(ctx context.Context, s truth.Session, proxy string) (*Found, error) {
 	return nil, errors.Join(errs...)
 }
 
-// walk calls found for the rules of each filter of authorization in a dump: with the rules' names, and whether they allow, so that all else
-// is denied.
+// walk calls found for each authorization filter in a dump, with the names of its rules. restricts is true if the filter denies requests
+// that match no rule.
 func walk(v any, found func(named []string, restricts bool)) {
 	switch v := v.(type) {
 	case []any:

@@ -43,7 +43,7 @@ type finder struct {
 	lines  []string
 }
 
-// below collects the causes of an error that have none themselves. Of alternatives, each of which refuses the value, it lists all.
+// below collects the innermost causes of an error. If several alternatives of the schema refuse the value, it collects the causes of all.
 func (f *finder) below(e *jsonschema.ValidationError) {
 	for _, cause := range e.Causes {
 		f.below(cause)

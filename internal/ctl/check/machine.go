@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"fairway/internal/disk"
+	"fairway/internal/identity"
 )
 
 const machinePage = "docs/operate/check.md#machines"
@@ -224,12 +225,9 @@ func believed(r *results, o options, host string, chain []*x509.Certificate) {
 		}
 		return
 	}
-	roots, others := x509.NewCertPool(), x509.NewCertPool()
+	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(text)
-	for _, c := range chain[1:] {
-		others.AddCert(c)
-	}
-	_, err = chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: others, DNSName: host})
+	_, err = chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: identity.Intermediates(chain), DNSName: host})
 	if err != nil {
 		r.add(Failed, "root", fmt.Sprintf("an agent will not believe %s: %v", o.discovery, err),
 			"use a name of the certificate, and the roots of this control plane (pilotctl workload config)")

@@ -18,13 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"fairway/internal/ctl/cluster"
+	"fairway/internal/ctl/injection"
+	"fairway/internal/identity"
 )
 
-// injecting and validating are the ends of the names of a control plane's webhooks.
-const (
-	injecting  = "sidecar-injector.istio.io"
-	validating = "validation.istio.io"
-)
+// validating is the end of the names of a control plane's webhooks that judge objects.
+const validating = "validation.istio.io"
 
 // opener connects to a port of a pod.
 type opener func(ctx context.Context, namespace, pod string, port int) (net.Conn, error)
@@ -69,7 +68,7 @@ type hook struct {
 }
 
 func injects(h *admission.MutatingWebhookConfiguration) bool {
-	return slices.ContainsFunc(h.Webhooks, func(w admission.MutatingWebhook) bool { return strings.HasSuffix(w.Name, injecting) })
+	return slices.ContainsFunc(h.Webhooks, injection.Injects)
 }
 
 // webhooks checks the webhooks of control planes. Those of a configuration that are called alike count once.
@@ -91,7 +90,7 @@ func (k kube) webhooks(ctx context.Context) []Result {
 	for i := range mutating.Items {
 		c := &mutating.Items[i]
 		for _, w := range c.Webhooks {
-			if strings.HasSuffix(w.Name, injecting) {
+			if injection.Injects(w) {
 				all = append(all, hook{c.Name, w.ClientConfig, w.FailurePolicy != nil && *w.FailurePolicy == admission.Fail})
 			}
 		}
@@ -165,11 +164,8 @@ func (k kube) hook(ctx context.Context, r *results, h hook) {
 		return
 	}
 	served := h.client.Service.Name + "." + h.client.Service.Namespace + ".svc"
-	others := x509.NewCertPool()
-	for _, c := range shown[1:] {
-		others.AddCert(c)
-	}
-	if _, err := shown[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: others, DNSName: served}); err != nil {
+	by := x509.VerifyOptions{Roots: pool, Intermediates: identity.Intermediates(shown), DNSName: served}
+	if _, err := shown[0].Verify(by); err != nil {
 		r.add(Failed, name, "the API server will not believe "+where(h.client)+": "+err.Error(), fix)
 		return
 	}

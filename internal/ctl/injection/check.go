@@ -21,6 +21,9 @@ import (
 // injecting is the end of the names of injection webhooks.
 const injecting = "sidecar-injector.istio.io"
 
+// Injects reports whether a webhook puts proxies into pods.
+func Injects(w admission.MutatingWebhook) bool { return strings.HasSuffix(w.Name, injecting) }
+
 // verdict is the decision of one webhook configuration about a pod.
 type verdict struct {
 	Webhook  string `json:"webhook"`
@@ -112,7 +115,7 @@ func verdicts(ctx context.Context, c *kubeclient.Clients, namespace string, pod 
 	out := []verdict{}
 	for i := range all.Items {
 		config := &all.Items[i]
-		if !slices.ContainsFunc(config.Webhooks, func(w admission.MutatingWebhook) bool { return strings.HasSuffix(w.Name, injecting) }) {
+		if !slices.ContainsFunc(config.Webhooks, Injects) {
 			continue
 		}
 		v, err := judge(config, ns, pod)
@@ -129,7 +132,7 @@ func verdicts(ctx context.Context, c *kubeclient.Clients, namespace string, pod 
 func judge(config *admission.MutatingWebhookConfiguration, ns *corev1.Namespace, pod *corev1.PodTemplateSpec) (verdict, error) {
 	out := verdict{Webhook: config.Name, Revision: config.Labels["istio.io/rev"]}
 	for _, w := range config.Webhooks {
-		if !strings.HasSuffix(w.Name, injecting) {
+		if !Injects(w) {
 			continue
 		}
 		inNamespace, err := picks(w.NamespaceSelector, ns.Labels)

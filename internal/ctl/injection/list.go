@@ -85,7 +85,7 @@ func injectionSheet(found []injection) output.Sheet {
 // injectionOf reads a webhook configuration; nil: it injects no proxies.
 func injectionOf(config *admission.MutatingWebhookConfiguration) *injection {
 	for _, w := range config.Webhooks {
-		if !strings.HasSuffix(w.Name, injecting) {
+		if !Injects(w) {
 			continue
 		}
 		out := &injection{Revision: config.Labels["istio.io/rev"], Webhook: config.Name, Namespaces: []string{}}
@@ -103,7 +103,7 @@ func injectionOf(config *admission.MutatingWebhookConfiguration) *injection {
 // injectsAll reports whether a configuration injects the pods of a namespace that say nothing of it.
 func injectsAll(config *admission.MutatingWebhookConfiguration, namespace map[string]string) (bool, error) {
 	for _, w := range config.Webhooks {
-		if !strings.HasSuffix(w.Name, injecting) {
+		if !Injects(w) {
 			continue
 		}
 		inNamespace, err := picks(w.NamespaceSelector, namespace)

@@ -87,7 +87,7 @@ func (v *verb) envoy(ctx context.Context, args []string) (Envoy, error) {
 func bootstrap(s Session) *cobra.Command {
 	v := &verb{session: s}
 	cmd := &cobra.Command{
-		Use: "bootstrap PROXY", Aliases: []string{"b"}, Short: "What a proxy's Envoy was started with; -o json has all of it",
+		Use: "bootstrap PROXY", Aliases: []string{"b"}, Short: "The bootstrap of a proxy's Envoy; -o json prints all fields",
 		RunE: s.Run(func(cmd *cobra.Command, args []string) error {
 			d, err := v.ownDump(cmd.Context(), args)
 			if err != nil {

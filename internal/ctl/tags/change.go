@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/ctl/chart"
+	"fairway/internal/ctl/injection"
 	"fairway/internal/ctl/install"
 	"fairway/internal/kubeclient"
 )
@@ -24,7 +25,6 @@ const (
 	managedBy     = "app.kubernetes.io/managed-by"
 	helmRelease   = "meta.helm.sh/release-name"
 	defaultTag    = "default"
-	injecting     = "sidecar-injector.istio.io"
 )
 
 // ownerOf returns the installation that a tag belongs to; empty: it was made by tag set.
@@ -76,7 +76,7 @@ func revisionHooks(ctx context.Context, c *kubeclient.Clients, revision string) 
 	var known []string
 	for i := range all.Items {
 		h := &all.Items[i]
-		if !slices.ContainsFunc(h.Webhooks, func(w admission.MutatingWebhook) bool { return strings.HasSuffix(w.Name, injecting) }) {
+		if !slices.ContainsFunc(h.Webhooks, injection.Injects) {
 			continue
 		}
 		if h.Labels[revisionLabel] == revision {
@@ -94,7 +94,7 @@ func revisionHooks(ctx context.Context, c *kubeclient.Clients, revision string) 
 // like gives a tag's webhooks the settings of the revision's own: how it is reached and verified, and what holds if it does not answer. The
 // control plane writes its key by itself.
 func like(h, of *admission.MutatingWebhookConfiguration) {
-	i := slices.IndexFunc(of.Webhooks, func(w admission.MutatingWebhook) bool { return strings.HasSuffix(w.Name, injecting) })
+	i := slices.IndexFunc(of.Webhooks, injection.Injects)
 	from := of.Webhooks[i]
 	for i := range h.Webhooks {
 		w := &h.Webhooks[i]

@@ -249,7 +249,7 @@ func (f *Folder) Commit(_ context.Context, changes []store.Change) (int64, error
 	}
 	last := int64(0)
 	for _, c := range changes {
-		if err := f.write(c); err != nil {
+		if err := f.write(c, all); err != nil {
 			return last, err
 		}
 		if c.Text != nil {
@@ -261,27 +261,28 @@ func (f *Folder) Commit(_ context.Context, changes []store.Change) (int64, error
 
 func isError(p mesh.Problem) bool { return p.Severity == mesh.Error }
 
-// write makes one change. It looks the object up again, because an earlier change may have moved it in its file.
-func (f *Folder) write(c store.Change) error {
-	all, err := f.index()
-	if err != nil {
-		return err
-	}
+// write makes one change. It looks the object up again in its file, because an earlier change may have moved it, and notes in all where the
+// object is then.
+func (f *Folder) write(c store.Change, all map[config.Key]place) error {
 	at, has := all[c.Key]
 	if !has {
 		path, err := f.free(c.Key)
 		if err != nil || c.Text == nil {
 			return err
 		}
-		return replace(path, append(slices.Clone(c.Text), '\n'), 0o644)
+		after := append(slices.Clone(c.Text), '\n')
+		all[c.Key] = f.documents(path, after)[c.Key]
+		return replace(path, after, 0o644)
 	}
 	data, err := disk.Stream(at.file, disk.MaxFile)
 	if err != nil {
 		return err
 	}
-	if at.end > len(data) || !bytes.Equal(data[at.start:at.end], at.text) {
+	now, has := f.documents(at.file, data)[c.Key]
+	if !has || now.end == 0 || !bytes.Equal(now.text, at.text) {
 		return fmt.Errorf("%s was changed meanwhile: try it again", at.file)
 	}
+	at = now
 	info, err := os.Stat(at.file)
 	if err != nil {
 		return err
@@ -293,6 +294,11 @@ func (f *Folder) write(c store.Change) error {
 		}
 	}
 	after := slices.Concat(data[:at.start], text, data[at.end:])
+	if is, has := f.documents(at.file, after)[c.Key]; has {
+		all[c.Key] = is
+	} else {
+		delete(all, c.Key)
+	}
 	if c.Text == nil && len(config.Split(at.file, after)) == 0 && !bytes.Contains(after, []byte("#")) {
 		return os.Remove(at.file)
 	}
