@@ -158,7 +158,7 @@ func (w Walker) open(t *testing.T) *shell {
 	ended := start(t, cmd)
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended // it was killed
+		t.Log("bash:", <-ended)
 	})
 	return &shell{Walker: w, in: bufio.NewWriter(in), out: bufio.NewReader(out)}
 }
