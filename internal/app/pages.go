@@ -100,8 +100,13 @@ func (d *Discovery) Streams() *xds.Server { return d.server }
 // Synced returns a channel that is closed once every source has been read and the first complete configuration is published.
 func (d *Discovery) Synced() <-chan struct{} { return d.clock.Synced() }
 
-// Ready returns why proxies are not served yet; nil once they are.
-func (d *Discovery) Ready() error { return d.clock.Ready() }
+// Ready returns why proxies are not served yet, or get no certificates; nil once they are and do.
+func (d *Discovery) Ready() error {
+	if err := d.clock.Ready(); err != nil {
+		return err
+	}
+	return d.setup.secure.Ready()
+}
 
 // LastTurn describes the last turn that had something to do.
 func (d *Discovery) LastTurn() table.Turn { return d.clock.Last() }

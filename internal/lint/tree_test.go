@@ -69,6 +69,7 @@ var arrows = map[string][]string{
 
 	// What control planes share: its stores know no room above them.
 	"state":         {"identity/safefile", "printable", "servers"},
+	"state/statetest": {"state"},
 	"state/etcd":    {"state", "store"},
 	"state/consul":  {"state", "printable", "servers"},
 	"state/address": {"state", "state/etcd", "state/consul", "store", "printable", "servers"},
@@ -162,7 +163,7 @@ var arrows = map[string][]string{
 		"admin", "app/environment", "app/lease", "app/proof",
 		"app/sharing", "config", "disk", "envoy", "identity", "limit", "mesh", "source", "state", "table", "xds",
 	},
-	"app/sharing":     {"app/environment", "identity", "mesh", "source", "state", "table"},
+	"app/sharing":     {"app/environment", "identity", "mesh", "printable", "source", "state", "table"},
 	"app/injection":   {"compile/input", "config", "disk", "identity/safefile", "inject", "table", "webhook"},
 	"app/environment": {},
 	"app/authority":   {"app/secure", "app/sharing", "identity", "printable", "state"},

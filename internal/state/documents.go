@@ -34,6 +34,8 @@ var (
 	ErrNotWriter = errors.New("this control plane is not the one that writes")
 	// ErrHeld means that another control plane holds the lease.
 	ErrHeld = errors.New("another control plane holds the lease")
+	// ErrAway means that the store does not answer, and nothing of this machine takes its place.
+	ErrAway = errors.New("the store of shared state does not answer")
 )
 
 // Folder are the files of a folder, which processes of one machine share. Its lock lets one of them write at a time, so each may do what

@@ -42,6 +42,7 @@ type Shared struct {
 	until   time.Time
 	closed  bool
 	tell    func(Status)
+	copy    *copied // nil: no copy is kept on this machine
 }
 
 // Status is the state of the store, as this control plane knows it.
@@ -53,6 +54,7 @@ type Status struct {
 	Leases    int       `json:"leases"`           // how often it took the lease
 	Conflicts int       `json:"conflicts"`        // changes that began anew because another control plane was first
 	Failures  int       `json:"failures"`         // calls that failed
+	Copied    time.Time `json:"copied,omitzero"`  // the time of this machine's copy, if it is in use; zero: the store has been read
 }
 
 // New uses a store. holder names this control plane, unlike any other one.
@@ -63,8 +65,13 @@ func New(store Store, sealer Sealer, holder string, log *slog.Logger) *Shared {
 	}
 }
 
-// Tell has a function called with each change of the status. It must be set before Run, and must not block.
-func (s *Shared) Tell(tell func(Status)) { s.tell = tell }
+// Tell has a function called if the store is away, and with each change of that. It must be set before Run, and must not block.
+func (s *Shared) Tell(tell func(Status)) {
+	s.tell = tell
+	if now := s.Status(); now.Reason != "" {
+		tell(now)
+	}
+}
 
 // Changed returns a channel that is closed once something may have changed in the store. Call it before reading.
 func (s *Shared) Changed() <-chan struct{} {
@@ -79,6 +86,7 @@ func (s *Shared) Status() Status {
 	defer s.mu.Unlock()
 	out := s.status
 	out.Writes = s.leads()
+	out.Copied = s.copy.inUse()
 	return out
 }
 
@@ -243,25 +251,50 @@ func (s *Shared) conflict() {
 	s.status.Conflicts++
 }
 
-// Read implements Documents.
+// Read implements Documents. Until the store has answered once, the copy of this machine takes its place.
 func (d *documents) Read(name string, limit int64) ([]byte, error) {
+	copies := d.shared.copy
+	if d.shared.away() && copies.stands(name) {
+		d.saw(documentsOf+name, ofCopy)
+		return copies.readKept(name)
+	}
 	r, err := d.shared.get(documentsOf + name)
+	if err != nil && copies.stands(name) {
+		d.saw(documentsOf+name, ofCopy)
+		return copies.readKept(name)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
 	}
-	d.mu.Lock()
-	if d.inside {
-		d.read[r.Name] = r.Revision
-	}
-	d.mu.Unlock()
+	d.saw(r.Name, r.Revision)
 	if r.Revision == 0 {
+		if err := copies.missing(name); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Place(name), err)
+		}
 		return nil, fs.ErrNotExist
 	}
 	out, err := d.shared.sealer.Open(r.Name, r.Value, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Place(name), err)
 	}
+	copies.note(name, out)
 	return out, nil
+}
+
+// saw notes the revision that a change has read.
+func (d *documents) saw(record string, revision uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.inside {
+		d.read[record] = revision
+	}
+}
+
+// away reports whether the last call to the store failed.
+func (s *Shared) away() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.Reason != ""
 }
 
 // get reads a record, and notes how that ended.
@@ -287,7 +320,14 @@ func (s *Shared) put(w Write) error {
 
 // Write implements Documents. A document that was not read before is replaced, whatever it is.
 func (d *documents) Write(name string, content []byte, _ os.FileMode) error {
-	name = documentsOf + name
+	err := d.write(documentsOf+name, content)
+	if err == nil {
+		d.shared.copy.written(name, content)
+	}
+	return err
+}
+
+func (d *documents) write(name string, content []byte) error {
 	value, err := d.shared.sealer.Seal(name, content)
 	if err != nil {
 		return err

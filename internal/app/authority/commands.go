@@ -71,6 +71,9 @@ func (p *place) withAuthority(do func(*ca.CA) error) error {
 		o := ca.DefaultOptions()
 		o.Plugged, o.State, o.Shared = "", p.dir, kept.Shared
 		authority, err := ca.Open(o)
+		if err == nil {
+			err = authority.Unknown()
+		}
 		if err != nil {
 			return err
 		}

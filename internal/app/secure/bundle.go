@@ -26,8 +26,21 @@ func (s *Server) bundle() *envoy.Encoded {
 // PublishRoots stages the roots of the mesh at once, before the first client is served. So an agent that reconnects with the same
 // roots is sent nothing. problems take why the state that control planes share is away.
 func (s *Server) PublishRoots(in Bundles, problems sharing.Problems) {
-	if s != nil && s.ca != nil {
-		sharing.Report(s.shared, problems)
+	if s == nil || s.ca == nil {
+		return
+	}
+	s.problems = problems
+	sharing.Report(s.shared, problems)
+	s.publishRoots(in)
+}
+
+// publishRoots stages the roots, or has a problem say why they are not known.
+func (s *Server) publishRoots(in Bundles) {
+	unknown := s.ca.Unknown()
+	if s.shared != nil {
+		sharing.ReportRoot(unknown, s.problems)
+	}
+	if unknown == nil {
 		in.Set(bundleKey(), s.bundle())
 	}
 }
@@ -35,8 +48,8 @@ func (s *Server) PublishRoots(in Bundles, problems sharing.Problems) {
 // followRoots publishes the roots again whenever roots or CRLs change, and ends streams that are no longer trusted, until ctx ends.
 func (s *Server) followRoots(ctx context.Context, in Bundles) error {
 	for {
-		changed, now := s.ca.Changed(), s.bundle()
-		in.Set(bundleKey(), now)
+		changed := s.ca.Changed()
+		s.publishRoots(in)
 		s.leases.Check(ctx, s.callers)
 		select {
 		case <-changed:

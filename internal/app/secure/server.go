@@ -49,6 +49,7 @@ type Server struct {
 	leases   *lease.Leases
 	own      identity.ID   // of the control plane, for its own calls
 	shared   *state.Shared // what control planes share in a store; nil: it is in files
+	problems sharing.Problems
 }
 
 // Program is what the secure address needs from the program.
@@ -99,9 +100,11 @@ func (s *Server) open(o Options, p Program) error {
 		if s.shared, err = o.Sharing.Open(p.Log); err != nil {
 			return err
 		}
-		if o.CA.Shared = s.shared; s.shared == nil {
+		if s.shared == nil || o.Sharing.KeyFile != "" {
 			o.CA.State = writable(o.CA.State, p.Log)
 		}
+		o.CA.Shared = s.shared
+		o.Sharing.KeepCopy(s.shared, o.CA.State)
 		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, p.Log
 		authority, err := ca.Open(o.CA)
 		if err != nil {
@@ -145,7 +148,11 @@ func (s *Server) barred(id identity.ID) error {
 	if s.ca == nil {
 		return nil
 	}
-	return s.ca.Barred(id)
+	err := s.ca.Barred(id)
+	if errors.Is(err, ca.ErrUnknown) {
+		return fmt.Errorf("%w: %w", authn.ErrUnavailable, err)
+	}
+	return err
 }
 
 func (s *Server) openService(o Options, trust identity.Trust, callers authn.Methods, registry prometheus.Registerer) error {
@@ -431,6 +438,14 @@ func (s *Server) Addr() string {
 		return ""
 	}
 	return s.listener.Addr().String()
+}
+
+// Ready returns why no certificates are issued yet; nil: they are, or another authority does it.
+func (s *Server) Ready() error {
+	if s == nil || s.ca == nil {
+		return nil
+	}
+	return s.ca.Unknown()
 }
 
 // Authority returns the certificate authority; nil if there is none.

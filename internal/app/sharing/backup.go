@@ -52,26 +52,15 @@ func (k Kept) Close() {
 	}
 }
 
-// backup is the file of a saved state.
-type backup struct {
-	Version   int               `json:"version"`
-	Saved     time.Time         `json:"saved"`
-	Documents map[string]string `json:"documents"`
-	Issued    []string          `json:"issued,omitempty"` // the record of issued certificates, a line each
-}
-
 // The limits of a saved state, in bytes.
 const (
 	mostBackup   = 256 << 20
 	mostDocument = 64 << 20
 )
 
-// sealedAs is the name under which a backup is encrypted.
-const sealedAs = "backup"
-
 // Save writes the state into a file, for its owner alone. With a key the file is encrypted with it.
 func (k Kept) Save(path string, sealer state.Sealer) error {
-	b := backup{Version: 1, Saved: time.Now().UTC().Truncate(time.Second), Documents: map[string]string{}}
+	b := state.Backup{Version: state.BackupVersion, Saved: time.Now().UTC().Truncate(time.Second), Documents: map[string]string{}}
 	docs := k.Documents()
 	for _, name := range ca.DocumentNames() {
 		text, err := docs.Read(name, mostDocument)
@@ -94,7 +83,7 @@ func (k Kept) Save(path string, sealer state.Sealer) error {
 	if err != nil {
 		return err
 	}
-	if content, err = sealer.Seal(sealedAs, content); err != nil {
+	if content, err = sealer.Seal(state.SealedAs, content); err != nil {
 		return err
 	}
 	return safefile.Write(path, content, 0o600)
@@ -107,11 +96,11 @@ func (k Kept) Restore(path string, sealer state.Sealer, force bool) error {
 	if err != nil {
 		return err
 	}
-	if content, err = sealer.Open(sealedAs, content, mostBackup); err != nil {
+	if content, err = sealer.Open(state.SealedAs, content, mostBackup); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	var b backup
-	if err := json.Unmarshal(content, &b); err != nil || b.Version != 1 {
+	var b state.Backup
+	if err := json.Unmarshal(content, &b); err != nil || b.Version != state.BackupVersion {
 		return fmt.Errorf("%s is not a state that `pilot-discovery state save` wrote", path)
 	}
 	for _, name := range ca.DocumentNames() {

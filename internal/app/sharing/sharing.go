@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -13,6 +15,7 @@ import (
 	"fairway/internal/app/environment"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/state"
 	"fairway/internal/state/address"
@@ -58,6 +61,14 @@ func (o Options) Validate() error {
 	return nil
 }
 
+// KeepCopy keeps a copy of what the store has in a folder of this machine, if --stateKeyFile encrypts it. Without a folder it keeps none.
+func (o Options) KeepCopy(of *state.Shared, folder string) {
+	a, err := address.Parse(o.State)
+	if of != nil && folder != "" && err == nil {
+		of.KeepCopy(filepath.Join(folder, state.CopyFile), a.Kind+"://"+a.Prefix, time.Now)
+	}
+}
+
 // Open opens the store; nil: the state is in files. It makes no call.
 func (o Options) Open(log *slog.Logger) (*state.Shared, error) {
 	if err := o.Validate(); err != nil {
@@ -96,13 +107,30 @@ func Report(of *state.Shared, in Problems) {
 			in.Delete(place)
 			return
 		}
-		in.Set(place, []mesh.Problem{{
-			Object: mesh.ObjectRef{Kind: "pilot-discovery", Name: "state"}, Field: "--state", Code: code.StateAway, Severity: mesh.Error,
-			Message: s.Reason,
-			Fix: "make the store reachable; its user has to read and write below the prefix. Until then certificates are issued from the " +
-				"known root, revocations of other control planes do not arrive, and join tokens are refused",
-		}})
+		in.Set(place, problem(s.Reason, reachable+"Until then certificates are issued from the known root, revocations of other control "+
+			"planes do not arrive, and join tokens are refused"))
 	})
+}
+
+const reachable = "make the store reachable; its user has to read and write below the prefix. "
+
+// ReportRoot has a problem say why the root is not known; nil: it is.
+func ReportRoot(unknown error, in Problems) {
+	place := source.Place{Source: "shared state", Name: "root"}
+	if unknown == nil {
+		in.Delete(place)
+		return
+	}
+	why := printable.Text(unknown.Error(), printable.Long)
+	in.Set(place, problem("no certificate is issued here, and no client is served with TLS: "+why,
+		reachable+"Agents use other control planes meanwhile"))
+}
+
+func problem(message, fix string) []mesh.Problem {
+	return []mesh.Problem{{
+		Object: mesh.ObjectRef{Kind: "pilot-discovery", Name: "state"}, Field: "--state", Code: code.StateAway, Severity: mesh.Error,
+		Message: message, Fix: fix,
+	}}
 }
 
 // Register adds the metrics of the store and the lease.
@@ -126,6 +154,14 @@ func Register(to prometheus.Registerer, of *state.Shared) error {
 	for _, c := range []prometheus.Collector{
 		gauge("fairway_state_up", "Whether the store of shared state answers.",
 			func(s state.Status) float64 { return number(s.Reason == "") }),
+		gauge("fairway_state_copy_age_seconds",
+			"Age of this machine's copy of the shared state while it takes the place of the store; 0: it does not.",
+			func(s state.Status) float64 {
+				if s.Copied.IsZero() {
+					return 0
+				}
+				return time.Since(s.Copied).Seconds()
+			}),
 		gauge("fairway_state_writer", "Whether this control plane holds the lease of shared state.",
 			func(s state.Status) float64 { return number(s.Writes) }),
 		counter("fairway_state_leases_total", "How often this control plane took the lease of shared state.",

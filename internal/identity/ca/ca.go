@@ -91,6 +91,7 @@ type CA struct {
 	revoked *Revoked      // as it was last read
 	state   *state        // replaced as a whole, never changed
 	changed chan struct{} // closed when the result of Roots, Revoked or Barred has changed
+	reason  string        // why the root that the store has cannot be used, as it was logged last; taken with changing
 }
 
 // Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. If one exists but cannot be used,
@@ -114,29 +115,56 @@ func Open(o Options) (*CA, error) {
 	if c.revocations != nil {
 		c.issued = c.revocations.issued
 	}
+	if err := c.open(); errors.Is(err, shared.ErrAway) {
+		c.wait(err)
+	} else if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// open reads or makes the certificate, and reads the revocations.
+func (c *CA) open() error {
+	o := c.opts
 	plugged, err := readPlugged(o.Plugged, o.Now())
 	if err != nil {
-		return nil, fmt.Errorf("the authority's certificate in %s: %w", o.Plugged, err)
+		return fmt.Errorf("the authority's certificate in %s: %w", o.Plugged, err)
 	}
+	var st *state
 	if plugged != nil {
-		err = c.openPlugged(plugged)
+		st, err = c.openPlugged(plugged)
 	} else {
-		err = c.openSelfMade()
+		st, err = c.openSelfMade()
+	}
+	if err == nil {
+		err = c.checkCopy(st)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.state = c.complete(c.state)
-	if err := c.followRevoked(); err != nil {
-		return nil, err
+	if c.revocations != nil {
+		v, err := c.revocations.List()
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.revoked = v
+		c.mu.Unlock()
+	}
+	c.put(st)
+	if err := c.tidyRevoked(true); err != nil && c.copied().IsZero() {
+		return err
 	}
 	c.logStart(plugged)
-	return c, nil
+	return nil
 }
 
 // logStart logs the authority's state at its start.
 func (c *CA) logStart(plugged *plugged) {
 	o := c.opts
+	if at := c.copied(); !at.IsZero() {
+		o.Log.Warn("the store of shared state is away: root and revocations are those of this machine's copy", "copied", at)
+	}
 	if plugged != nil {
 		c.warnOfLists(c.state)
 		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends",
@@ -156,23 +184,19 @@ func (c *CA) logStart(plugged *plugged) {
 	}
 }
 
-func (c *CA) openSelfMade() error {
-	return c.keep.locked(func() error {
-		st, err := c.keep.load()
-		if err != nil {
+func (c *CA) openSelfMade() (st *state, err error) {
+	err = c.keep.locked(func() error {
+		if st, err = c.keep.load(); err != nil || st != nil {
 			return err
-		}
-		if st != nil {
-			c.state = st
-			return nil
 		}
 		root, err := selfMade(c.opts.TrustDomain, c.opts.Now(), c.opts.RootTTL, c.opts.Backdate)
 		if err != nil {
 			return err
 		}
-		c.state = &state{active: root, longest: c.opts.DefaultTTL}
-		return c.keep.save(c.state)
+		st = &state{active: root, longest: c.opts.DefaultTTL}
+		return c.keep.save(st)
 	})
+	return st, err
 }
 
 // Roots returns the trusted roots as PEM: certificates, with the signing one's first, then CRLs if there are any.
@@ -204,7 +228,8 @@ func (c *CA) put(st *state) {
 // set puts a state in force; callers hold mu.
 func (c *CA) set(st *state) {
 	st = c.complete(st)
-	same := bytes.Equal(c.state.bundle(), st.bundle()) && equalCRL(c.state.lists, st.lists) && c.state.revoked == st.revoked
+	same := c.state != nil && c.state.unknown == st.unknown && bytes.Equal(c.state.bundle(), st.bundle()) &&
+		equalCRL(c.state.lists, st.lists) && c.state.revoked == st.revoked
 	c.state = st
 	if !same {
 		close(c.changed)
@@ -215,11 +240,12 @@ func (c *CA) set(st *state) {
 // Status is the public state of an authority.
 type Status struct {
 	Phase   Phase     `json:"phase"`
-	Plugged bool      `json:"plugged"`        // the certificate comes from files that other programs write
-	Due     time.Time `json:"due,omitzero"`   // when Step will do the next thing; zero: nothing is planned
-	Signs   Cert      `json:"signs"`          // the certificate that signs
-	Next    *Cert     `json:"next,omitempty"` // the certificate that will sign next
-	Roots   []Cert    `json:"roots"`          // all trusted roots
+	Unknown string    `json:"unknown,omitempty"` // why the root is not known; the rest is empty then
+	Plugged bool      `json:"plugged"`           // the certificate comes from files that other programs write
+	Due     time.Time `json:"due,omitzero"`      // when Step will do the next thing; zero: nothing is planned
+	Signs   Cert      `json:"signs"`             // the certificate that signs
+	Next    *Cert     `json:"next,omitempty"`    // the certificate that will sign next
+	Roots   []Cert    `json:"roots"`             // all trusted roots
 	Lists   []List    `json:"lists,omitempty"`
 	// Unlisted is the issuer without a CRL because of which proxies get no CRLs of other issuers; empty: they get them.
 	Unlisted string `json:"unlisted,omitempty"`
@@ -247,6 +273,9 @@ func describe(c *x509.Certificate) Cert {
 // Status describes the authority now.
 func (c *CA) Status() Status {
 	st := c.current()
+	if st.unknown != nil {
+		return Status{Unknown: st.unknown.Error()}
+	}
 	out := Status{Phase: st.phase(), Plugged: st.plugged, Due: c.due(st), Signs: describe(st.active.cert)}
 	if st.next != nil {
 		next := describe(st.next.cert)
@@ -277,9 +306,13 @@ func (c *CA) Run(ctx context.Context) error {
 		if c.opts.Shared != nil {
 			elsewhere = c.opts.Shared.Changed()
 		}
-		c.reload()
-		c.step()
 		wait := often
+		if c.known() {
+			c.reload()
+			c.step()
+		} else {
+			wait = askAgain
+		}
 		if due := c.Status().Due; !due.IsZero() {
 			wait = min(often, max(time.Second, due.Sub(c.opts.Now())))
 		}

@@ -8,15 +8,15 @@ import (
 
 // openPlugged makes a plugged-in certificate the signer: at once if there was no other, and after the overlap if a self-made root is kept,
 // because its certificates are still in use. To skip the overlap, remove the kept root.
-func (c *CA) openPlugged(p *plugged) error {
+func (c *CA) openPlugged(p *plugged) (st *state, err error) {
 	fresh := &state{active: p.signer, crl: p.crl, plugged: true, longest: c.opts.DefaultTTL}
-	return c.keep.locked(func() error {
+	err = c.keep.locked(func() error {
 		f, _, err := c.keep.read()
 		if err != nil {
 			return err
 		}
 		if f == nil {
-			c.state = fresh
+			st = fresh
 			return nil
 		}
 		old, err := c.keep.load()
@@ -30,9 +30,10 @@ func (c *CA) openPlugged(p *plugged) error {
 				return err
 			}
 		}
-		c.state = handedOver(now, old, fresh, f.Handover.At)
+		st = handedOver(now, old, fresh, f.Handover.At)
 		return nil
 	})
+	return st, err
 }
 
 // handedOver returns the state, at this time, of the overlap that ends with only the plugged-in signer.

@@ -111,6 +111,9 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 // restored, only certificates from before its revocation are.
 func (c *CA) Revoked(cert *x509.Certificate) bool {
 	st := c.current()
+	if st.unknown != nil { // the revocations are not known either
+		return true
+	}
 	serial := cert.SerialNumber.Text(16)
 	if st.index[listed{issued.Tag(cert.RawIssuer), serial}] || st.index[listed{"", serial}] {
 		return true
@@ -133,6 +136,9 @@ func (c *CA) Revoked(cert *x509.Certificate) bool {
 
 // Barred returns ErrBarred if an identity is barred: it gets no certificate, whatever its proof.
 func (c *CA) Barred(id identity.ID) error {
+	if err := c.Unknown(); err != nil {
+		return err
+	}
 	for _, r := range c.current().revoked.Identities {
 		if r.Restored.IsZero() && covers(r.ID, id) {
 			return fmt.Errorf("%w: %s, on %s; an operator lets it in again with `pilot-discovery ca restore %s`", ErrBarred, id,
@@ -162,7 +168,15 @@ func (c *CA) followRevoked() error {
 	if err != nil {
 		return err
 	}
-	// By now the record has all certificates that barred identities got before the line above.
+	return c.tidyRevoked(changed)
+}
+
+// tidyRevoked keeps the list in order, after it was read. changed: another process has changed it.
+func (c *CA) tidyRevoked(changed bool) error {
+	if c.revocations == nil {
+		return nil
+	}
+	// By now the record has all certificates that barred identities got before the list was put in force.
 	if v := c.current().revoked; changed && len(v.shutOut()) > 0 || v.ended(c.opts.Now()) > 0 {
 		if err := c.revocations.tidy(); err != nil {
 			return err

@@ -46,6 +46,9 @@ func (c *CA) follow() error {
 func (c *CA) changeBy(locked func(func() error) error, compute func(now time.Time, st *state) (*state, error)) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
+	if err := c.Unknown(); err != nil {
+		return err
+	}
 	if st := c.current(); st.plugged {
 		return c.apply(compute, st)
 	}

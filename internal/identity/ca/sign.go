@@ -160,6 +160,9 @@ func (c *CA) life(asked time.Duration) (time.Duration, error) {
 
 // sign fills in the parts that every leaf has and signs it with the active signer.
 func (c *CA) sign(template *x509.Certificate, public any, life time.Duration) (Certificate, error) {
+	if err := c.Unknown(); err != nil {
+		return Certificate{}, err
+	}
 	st, life, err := c.remember(life)
 	if err != nil {
 		return Certificate{}, err

@@ -27,6 +27,7 @@ type state struct {
 	longest  time.Duration
 	crl      []*x509.RevocationList // the plugged-in ones
 	plugged  bool
+	unknown  error // why there is no signer yet; nil: there is one
 
 	// complete adds the following.
 	revoked *Revoked
@@ -42,6 +43,9 @@ type retired struct {
 }
 
 func (s *state) roots() []*x509.Certificate {
+	if s.unknown != nil {
+		return nil
+	}
 	lists := [][]*x509.Certificate{s.active.roots}
 	if s.next != nil {
 		lists = append(lists, s.next.roots)

@@ -33,14 +33,30 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 	ends := func(name, help string, value func(ca.Status) float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(authority.Status()) })
 	}
-	unix := func(t time.Time) float64 { return float64(t.Unix()) }
-	left := func(t time.Time) float64 { return t.Sub(now()).Seconds() }
+	unix := func(t time.Time) float64 {
+		if t.IsZero() { // the root is not known yet
+			return 0
+		}
+		return float64(t.Unix())
+	}
+	left := func(t time.Time) float64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.Sub(now()).Seconds()
+	}
+	first := func(s ca.Status) (ends time.Time) {
+		if len(s.Roots) > 0 {
+			ends = s.Roots[0].NotAfter
+		}
+		return ends
+	}
 	for _, c := range []prometheus.Collector{
 		m.requests, m.refused, m.unparsed, m.misidentified, m.issued, m.unsigned, m.limited,
 		ends("citadel_server_root_cert_expiry_timestamp", "Unix time when the root certificate expires.",
-			func(s ca.Status) float64 { return unix(s.Roots[0].NotAfter) }),
+			func(s ca.Status) float64 { return unix(first(s)) }),
 		ends("citadel_server_root_cert_expiry_seconds", "Seconds until the root certificate ends.",
-			func(s ca.Status) float64 { return left(s.Roots[0].NotAfter) }),
+			func(s ca.Status) float64 { return left(first(s)) }),
 		ends("citadel_server_cert_chain_expiry_timestamp", "Unix time when the signing certificate expires.",
 			func(s ca.Status) float64 { return unix(s.Signs.NotAfter) }),
 		ends("citadel_server_cert_chain_expiry_seconds", "Seconds until the signing certificate ends.",

@@ -2,6 +2,7 @@ package service
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,9 +29,10 @@ type Serving struct {
 	stamp  time.Time // of the files that cert was read from
 }
 
-// Config makes the certificate, so that what cannot work fails the start, and returns the configuration for a listener.
+// Config makes the certificate, so that what cannot work fails the start, and returns the configuration for a listener. While the root is
+// not known, handshakes fail: callers could not be known either.
 func (s *Serving) Config() (*tls.Config, error) {
-	if _, err := s.certificate(); err != nil {
+	if _, err := s.certificate(); err != nil && !errors.Is(err, ca.ErrUnknown) {
 		return nil, err
 	}
 	return &tls.Config{
@@ -46,6 +48,11 @@ func (s *Serving) Config() (*tls.Config, error) {
 func (s *Serving) certificate() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.CA != nil {
+		if err := s.CA.Unknown(); err != nil {
+			return nil, err
+		}
+	}
 	if s.CertFile != "" {
 		return s.fromFiles()
 	}

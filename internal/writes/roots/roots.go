@@ -130,6 +130,9 @@ func (w *Writer) write(ctx context.Context, namespace string) error {
 		return nil
 	}
 	want := content{string(w.o.Roots()), "true"}
+	if want.roots == "" { // they are not known yet
+		return nil
+	}
 	is, there := w.configMaps.Get(namespace, name)
 	if there && is == want {
 		return nil
