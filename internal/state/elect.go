@@ -13,8 +13,8 @@ import (
 func (s *Shared) elect(ctx context.Context) {
 	for {
 		sent := time.Now()
-		short, end := context.WithTimeout(ctx, within)
-		lease, err := s.store.Acquire(short, s.holder, leaseTime)
+		short, end := context.WithTimeout(ctx, s.times.Within)
+		lease, err := s.store.Acquire(short, s.holder, s.times.Lasts)
 		end()
 		switch {
 		case err == nil:
@@ -22,7 +22,7 @@ func (s *Shared) elect(ctx context.Context) {
 		case ctx.Err() == nil:
 			s.note(err)
 		}
-		if !servers.Pause(ctx, renewTime/2+rand.N(renewTime/2)) {
+		if !servers.Pause(ctx, s.times.Renews/2+rand.N(s.times.Renews/2)) {
 			return
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Shared) lead(ctx context.Context, lease Lease, sent time.Time) {
 	s.log.Info("this control plane is the one that writes shared state", "store", s.store.String())
 	for ctx.Err() == nil {
 		until := s.holds()
-		if !servers.Pause(ctx, min(renewTime, time.Until(until))) {
+		if !servers.Pause(ctx, min(s.times.Renews, time.Until(until))) {
 			break
 		}
 		sent := time.Now()
@@ -50,12 +50,12 @@ func (s *Shared) lead(ctx context.Context, lease Lease, sent time.Time) {
 			break
 		} else if ctx.Err() == nil {
 			s.note(err)
-			servers.Pause(ctx, min(renewTime/4, time.Until(until)))
+			servers.Pause(ctx, min(s.times.Renews/4, time.Until(until)))
 		}
 	}
 	s.hold(Fence{}, time.Time{})
 	s.log.Info("this control plane is no longer the one that writes shared state", "store", s.store.String())
-	short, end := context.WithTimeout(context.WithoutCancel(ctx), within)
+	short, end := context.WithTimeout(context.WithoutCancel(ctx), s.times.Within)
 	defer end()
 	_ = lease.Release(short) // else it ends by itself
 }
@@ -66,7 +66,7 @@ func (s *Shared) hold(fence Fence, sent time.Time) {
 	if fence != (Fence{}) && s.fence == (Fence{}) {
 		s.status.Leases++
 	}
-	s.fence, s.until = fence, sent.Add(leadTime)
+	s.fence, s.until = fence, sent.Add(s.times.Leads)
 	if fence == (Fence{}) {
 		s.until = time.Time{}
 	}

@@ -15,24 +15,15 @@ import (
 	"fairway/internal/servers"
 )
 
-// Times of calls to the store.
-const (
-	within    = 3 * time.Second // one call
-	lookEvery = 2 * time.Second // whether the store answers
-	// leaseTime is how long a lease lasts without a renewal. Its holder stops after leadTime from when it sent the last renewal that
-	// succeeded, so that another one may hold it only later, however long answers take. Consul has no shorter leases.
-	leaseTime = 10 * time.Second
-	leadTime  = 7 * time.Second
-	renewTime = 2 * time.Second
-	// mostTries is how often a change begins anew because another control plane was first.
-	mostTries = 20
-)
+// mostTries is how often a change begins anew because another control plane was first.
+const mostTries = 20
 
 // Shared is the state in a store. Make it with New; Run follows the store.
 type Shared struct {
 	store  Store
 	sealer Sealer
 	holder string
+	times  Times
 	log    *slog.Logger
 
 	mu      sync.Mutex
@@ -60,10 +51,13 @@ type Status struct {
 // New uses a store. holder names this control plane, unlike any other one.
 func New(store Store, sealer Sealer, holder string, log *slog.Logger) *Shared {
 	return &Shared{
-		store: store, sealer: sealer, holder: holder, log: log, changed: make(chan struct{}),
+		store: store, sealer: sealer, holder: holder, times: DefaultTimes(), log: log, changed: make(chan struct{}),
 		status: Status{Store: store.String()}, tell: func(Status) {},
 	}
 }
+
+// SetTimes sets the times of leases and calls, for tests. It must be called before the store is used.
+func (s *Shared) SetTimes(times Times) { s.times = times }
 
 // Tell has a function called if the store is away, and with each change of that. It must be set before Run, and must not block.
 func (s *Shared) Tell(tell func(Status)) {
@@ -152,14 +146,14 @@ func (s *Shared) follow(ctx context.Context) {
 // look asks the store regularly whether it answers: a watch does not notice a store that hangs.
 func (s *Shared) look(ctx context.Context) {
 	for {
-		short, end := context.WithTimeout(ctx, within)
+		short, end := context.WithTimeout(ctx, s.times.Within)
 		_, err := s.store.Get(short, stateOfRoot)
 		end()
 		if ctx.Err() != nil {
 			return
 		}
 		s.note(err)
-		if !servers.Pause(ctx, lookEvery) {
+		if !servers.Pause(ctx, s.times.Looks) {
 			return
 		}
 	}
@@ -299,7 +293,7 @@ func (s *Shared) away() bool {
 
 // get reads a record, and notes how that ended.
 func (s *Shared) get(name string) (Record, error) {
-	ctx, end := context.WithTimeout(context.Background(), within)
+	ctx, end := context.WithTimeout(context.Background(), s.times.Within)
 	defer end()
 	r, err := s.store.Get(ctx, name)
 	s.note(err)
@@ -311,7 +305,7 @@ func (s *Shared) put(w Write) error {
 	if len(w.Value) > MostValue {
 		return fmt.Errorf("%s: %d bytes; %s takes at most %d", w.Name, len(w.Value), s.store, MostValue)
 	}
-	ctx, end := context.WithTimeout(context.Background(), within)
+	ctx, end := context.WithTimeout(context.Background(), s.times.Within)
 	defer end()
 	err := s.store.Put(ctx, w)
 	s.note(err)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"fairway/internal/app/environment"
 	"fairway/internal/app/lease"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/sharing"
@@ -49,6 +50,7 @@ type Server struct {
 	leases   *lease.Leases
 	own      identity.ID   // of the control plane, for its own calls
 	shared   *state.Shared // what control planes share in a store; nil: it is in files
+	folder   *state.FolderLease // of the folder, if it is in files that are kept; nil: it is not
 	problems sharing.Problems
 }
 
@@ -105,6 +107,10 @@ func (s *Server) open(o Options, p Program) error {
 		}
 		o.CA.Shared = s.shared
 		o.Sharing.KeepCopy(s.shared, o.CA.State)
+		if s.shared == nil && o.CA.State != "" {
+			s.folder = state.NewFolderLease(o.CA.State, environment.Replica(), state.DefaultTimes(), p.Log)
+			o.CA.Lease = s.folder
+		}
 		o.CA.TrustDomain, o.CA.Now, o.CA.Log = trust.Domain(), time.Now, p.Log
 		authority, err := ca.Open(o.CA)
 		if err != nil {
@@ -160,7 +166,12 @@ func (s *Server) openService(o Options, trust identity.Trust, callers authn.Meth
 	if err != nil {
 		return err
 	}
-	if err := sharing.Register(registry, s.shared); err != nil {
+	if s.shared != nil {
+		err = sharing.Register(registry, s.shared)
+	} else if s.folder != nil {
+		err = sharing.Register(registry, s.folder)
+	}
+	if err != nil {
 		return err
 	}
 	switch {
@@ -312,8 +323,11 @@ func (s *Server) Run(ctx context.Context, in Bundles, start func(string, func() 
 	})
 }
 
-// startShared runs what follows the store until ctx ends.
+// startShared runs what follows the store, or holds the lease of the folder, until ctx ends.
 func (s *Server) startShared(ctx context.Context, start func(string, func() error)) {
+	if s.folder != nil {
+		start("folder of the state", func() error { return s.folder.Run(ctx) })
+	}
 	if s.shared == nil {
 		return
 	}

@@ -133,11 +133,8 @@ func problem(message, fix string) []mesh.Problem {
 	}}
 }
 
-// Register adds the metrics of the store and the lease.
-func Register(to prometheus.Registerer, of *state.Shared) error {
-	if of == nil {
-		return nil
-	}
+// Register adds the metrics of the store or folder, and of the lease.
+func Register(to prometheus.Registerer, of interface{ Status() state.Status }) error {
 	number := func(yes bool) float64 {
 		if yes {
 			return 1

@@ -25,6 +25,8 @@ type Options struct {
 	// State is the folder for a self-made root; several processes may share it. Empty: the root is kept in memory and lost with the
 	// process.
 	State string
+	// Lease is that of the folder: its holder takes the steps of a root's replacement. nil: any process does.
+	Lease *shared.FolderLease
 	// Shared is a store that several control planes share, in place of the folder; nil: there is none.
 	Shared     *shared.Shared
 	DefaultTTL time.Duration // of certificates whose requests set none
@@ -110,6 +112,9 @@ func Open(o Options) (*CA, error) {
 		c.revocations = NewSharedRevocations(o.Shared, o.Now, o.Log)
 	case o.State != "":
 		c.keep.docs = shared.Folder(o.State)
+		if o.Lease != nil {
+			c.keep.docs = o.Lease.Documents()
+		}
 		c.revocations = NewRevocations(o.State, o.Now)
 	}
 	if c.revocations != nil {
