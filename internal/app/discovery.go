@@ -118,6 +118,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	opts.Log = slog.New(printable.Handler(lines.Handler(opts.Log.Handler())))
 	s, err := newSetup(opts, lines)
 	if err != nil {
+		s.claim.Release()
 		return nil, err
 	}
 	in, err := newIncoming(s, extra)
@@ -127,6 +128,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	if err != nil {
 		s.secure.Close()
+		s.claim.Release()
 		return nil, err
 	}
 	return &Discovery{s, in, out}, nil

@@ -76,6 +76,7 @@ func (d *Discovery) parts() []part {
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
 	opts, log := d.setup.opts, d.setup.opts.Log
+	defer d.setup.claim.Release()
 	defer d.sockets.Close()
 	defer memory.Limit(os.Getenv)() // before sources read their rows, which may be large
 	log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),

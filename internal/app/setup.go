@@ -26,6 +26,7 @@ import (
 	"fairway/internal/app/secure"
 	"fairway/internal/app/serving"
 	"fairway/internal/app/session"
+	"fairway/internal/app/sharing"
 	"fairway/internal/app/standing"
 	"fairway/internal/app/wanted"
 	"fairway/internal/app/writeback"
@@ -63,6 +64,7 @@ type setup struct {
 	secure  *secure.Server   // the address with TLS; nil: there is none
 	past    history.Past     // the turns before the start
 	desk    *istioctl.Desk   // answers istioctl's questions
+	claim   *sharing.Claim   // on --clusterStateDir
 }
 
 // newSetup makes it. The address with TLS is opened last.
@@ -89,7 +91,9 @@ func newSetup(opts Options, lines *recent.Log) (s setup, err error) {
 	if s.files, err = file.New(o); err != nil {
 		return s, err
 	}
-	s.past = history.Read(opts.ClusterDir, opts.Log)
+	s.claim = sharing.Take(opts.ClusterDir, opts.Log)
+	s.opts.ClusterDir = s.claim.Dir()
+	s.past = history.Read(s.opts.ClusterDir, opts.Log)
 	serving.WarnOfPlaintext(opts.GRPCAddr, opts.Log)
 	if opts.SecureAddr == "" {
 		return s, nil
@@ -128,6 +132,7 @@ func (s setup) graph() *compile.Graph {
 	tables.LastTurn = s.past.Last
 	out := compile.New(tables)
 	replay.Stage(s.opts.Replay, out)
+	s.claim.Report(out.In.FileProblems)
 	if s.opts.HealthStart <= 0 {
 		out.In.HealthReady.Set(struct{}{}, true)
 	}

@@ -196,6 +196,44 @@ func TestStoreHasLostTheRoot(t *testing.T) {
 	newStarting(t, in, with, folder, time.Now).open(t)
 }
 
+// TestStepsAreOfTheHolder: of two authorities over one folder, that with the lease takes the steps of a root's replacement; the other follows.
+func TestStepsAreOfTheHolder(t *testing.T) {
+	dir, clock := filepath.Join(t.TempDir(), "ca"), newClock()
+	var all [2]*ca.CA
+	var leases [2]*state.FolderLease
+	for i := range all {
+		leases[i] = state.NewFolderLease(dir, "x", state.DefaultTimes(), slog.New(slog.DiscardHandler))
+		o := clock.options()
+		o.State, o.Lease = dir, leases[i]
+		all[i] = open(t, o)
+	}
+	if err := all[0].Rotate(); err != nil {
+		t.Fatal(err)
+	}
+	clock.now = clock.now.Add(25 * time.Hour)
+	for _, c := range all {
+		if err := c.Step(); !errors.Is(err, state.ErrNotWriter) {
+			t.Errorf("a step without the lease: %v", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var g sync.WaitGroup
+	g.Go(func() { _ = leases[1].Run(ctx) })
+	defer g.Wait()
+	defer cancel()
+	for over := time.Now().Add(time.Minute); !leases[1].Status().Writes; <-time.After(time.Millisecond) {
+		if time.Now().After(over) {
+			t.Fatal("the lease is not taken")
+		}
+	}
+	if err := all[0].Step(); !errors.Is(err, state.ErrNotWriter) {
+		t.Errorf("a step of the other one: %v", err)
+	}
+	if err := all[1].Step(); err != nil || all[1].Status().Phase != ca.Retiring {
+		t.Errorf("a step of the holder: %v, %s", err, all[1].Status().Phase)
+	}
+}
+
 // TestDamagedCopy: a copy that cannot be read, or is of another store, counts for nothing.
 func TestDamagedCopy(t *testing.T) {
 	in, with, folder := statetest.New(), stateKey(t), t.TempDir()

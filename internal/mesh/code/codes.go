@@ -34,6 +34,8 @@ const (
 	OverBudget = "OverBudget"
 	// SourceStale: a source is not kept up to date for now: an API server that does not answer.
 	SourceStale = "SourceStale"
+	// FolderInUse: another control plane uses the folder that this one was to keep its files in.
+	FolderInUse = "FolderInUse"
 	// StateAway: the store of the state that control planes share does not answer.
 	StateAway = "StateAway"
 	// Syntax: the text is neither YAML nor JSON, or has too many values, too many levels, or bytes that are not UTF-8.
