@@ -162,7 +162,8 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	in.named = configsources.New(s.configSources(in))
 	files := in.selected.Origin(s.files, selectors.Files)
 	named := []source.Source{in.registries, in.named}
-	order := slices.Concat([]source.Source{files}, in.own.Sources(), named, extra, replay.Sources(s.opts.Replay))
+	joint := in.shared.State(s.secure.Shared(), s.opts.Log)
+	order := slices.Concat([]source.Source{files}, in.own.Sources(), named, joint, extra, replay.Sources(s.opts.Replay))
 	if in.sources, err = join(in.shards, order); err != nil {
 		return in, err
 	}

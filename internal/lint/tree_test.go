@@ -68,11 +68,12 @@ var arrows = map[string][]string{
 	"dev/folder": {"identity/safefile"},
 
 	// What control planes share: its stores know no room above them.
-	"state":         {"identity/safefile", "printable", "servers"},
+	"state":           {"identity/safefile", "printable", "servers"},
 	"state/statetest": {"state"},
-	"state/etcd":    {"state", "store"},
-	"state/consul":  {"state", "printable", "servers"},
-	"state/address": {"state", "state/etcd", "state/consul", "store", "printable", "servers"},
+	"state/records":   {"state", "printable", "servers"},
+	"state/etcd":      {"state", "store"},
+	"state/consul":    {"state", "printable", "servers"},
+	"state/address":   {"state", "state/etcd", "state/consul", "store", "printable", "servers"},
 	// Lines of access logs, and what they mean: pure.
 	"accesslog": {"golden"},
 	// The interpreter reads Envoy's messages alone.
@@ -148,7 +149,7 @@ var arrows = map[string][]string{
 	},
 	"app/wanted": {"app/lookup", "compile/input", "compile/secret", "config", "jwks", "mesh", "table"},
 	"app/machines": {
-		"app/environment", "compile/input", "config", "mesh", "printable", "source", "store", "table",
+		"app/environment", "compile/input", "config", "mesh", "printable", "source", "state", "store", "table",
 	},
 	"app/writeback": {
 		"app/environment", "app/loop", "app/reached", "app/session", "compile", "config", "door", "mesh", "printable", "source",

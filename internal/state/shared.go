@@ -122,16 +122,23 @@ func (s *Shared) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow watches the store.
+// follow watches the documents.
 func (s *Shared) follow(ctx context.Context) {
+	s.Follow(ctx, documentsOf, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.changed)
+		s.changed = make(chan struct{})
+	})
+}
+
+// Follow calls changed after records below a prefix may have changed, and once the store is watched again, until ctx ends.
+func (s *Shared) Follow(ctx context.Context, prefix string, changed func()) {
 	retry := servers.Retry{Base: 100 * time.Millisecond, Max: 2 * time.Second}
 	for fails := 1; ; fails++ {
-		err := s.store.Watch(ctx, documentsOf, func() {
+		err := s.store.Watch(ctx, prefix, func() {
 			fails = 0
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			close(s.changed)
-			s.changed = make(chan struct{})
+			changed()
 		})
 		if ctx.Err() != nil {
 			return
@@ -417,14 +424,27 @@ func (s *Shared) Change(name string, limit int64, do func(old []byte) ([]byte, e
 
 // Alone calls do if this control plane holds the lease, with a function that removes records below the lease's fence.
 func (s *Shared) Alone(do func(remove func(name string) error) error) error {
+	return s.AloneIf(func(remove func(string, func([]byte) bool) error) error {
+		return do(func(name string) error { return remove(name, nil) })
+	})
+}
+
+// AloneIf is Alone with a function that removes a record only if its content is still as the caller wants it; nil: whatever it is.
+func (s *Shared) AloneIf(do func(remove func(name string, still func(content []byte) bool) error) error) error {
 	fence, leads := s.inForce()
 	if !leads {
 		return nil
 	}
-	return do(func(name string) error {
+	return do(func(name string, still func([]byte) bool) error {
 		r, err := s.get(name)
 		if err != nil || r.Revision == 0 {
 			return err
+		}
+		if still != nil {
+			content, err := s.sealer.Open(name, r.Value, mostCopy)
+			if err != nil || !still(content) {
+				return err
+			}
 		}
 		return s.put(Write{Name: name, Revision: r.Revision, Fence: fence})
 	})

@@ -63,21 +63,27 @@ type Machines struct {
 	health map[config.Key]map[from]report
 }
 
-// share is one etcd.
+// records are those of this control plane in one store.
+type records interface {
+	Set(name string, value []byte)
+	Run(ctx context.Context)
+}
+
+// share is one store: an etcd, or that of the shared state.
 type share struct {
-	records *shared.Records
+	records records
 	reason  string    // why nothing is shared; empty: it is
 	bad     shared.ID // the last record that could not be read
 	why     string    // why not; empty: all could be
 }
 
-// from is a control plane, as one etcd names it.
+// from is a control plane, as one store names it.
 type from struct{ source, writer string }
 
 // report is the health of an application as a control plane shares it.
 type report struct {
 	healthy  bool
-	revision int64 // of etcd
+	revision int64 // orders the reports of one store
 }
 
 // New returns one that shares nothing yet.
@@ -170,8 +176,8 @@ func (m *Machines) Share(source string, reach store.Reach, at store.Layout, log 
 	})
 }
 
-// Run shares through one etcd until ctx ends.
-func (m *Machines) Run(ctx context.Context, source string, records *shared.Records) {
+// Run shares through one store until ctx ends.
+func (m *Machines) Run(ctx context.Context, source string, records records) {
 	m.mu.Lock()
 	m.shares[source] = &share{records: records}
 	for name, value := range m.own {
@@ -187,7 +193,7 @@ func (m *Machines) Run(ctx context.Context, source string, records *shared.Recor
 
 func placeOf(of string) source.Place { return source.Place{Source: of, Name: "machines"} }
 
-// tell changes the state of an etcd and reports it.
+// tell changes the state of a store and reports it.
 func (m *Machines) tell(source string, change func(*share)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,16 +205,21 @@ func (m *Machines) tell(source string, change func(*share)) {
 	if change(s); *s == was {
 		return
 	}
+	object, field := mesh.ObjectRef{Kind: "registries", Name: source}, "shareMachines"
+	fix := "make etcd reachable; its user has to read and write keys below PREFIX/.shared/MESH/. Until then the machines of " +
+		"other control planes stay as they were read, and other control planes miss new machines of this one"
+	if source == stateSource {
+		object, field = mesh.ObjectRef{Kind: "pilot-discovery", Name: "state"}, "--state"
+		fix = "only control planes write below members/ in the state: remove what others have written there, or share fewer machines"
+	}
 	var problems []mesh.Problem
 	add := func(message, fix string) {
 		problems = append(problems, mesh.Problem{
-			Object: mesh.ObjectRef{Kind: "registries", Name: source}, Field: "shareMachines",
-			Code: code.NotShared, Severity: mesh.Warning, Message: message, Fix: fix,
+			Object: object, Field: field, Code: code.NotShared, Severity: mesh.Warning, Message: message, Fix: fix,
 		})
 	}
 	if s.reason != "" {
-		add(s.reason, "make etcd reachable; its user has to read and write keys below PREFIX/.shared/MESH/. Until then the machines of "+
-			"other control planes stay as they were read, and other control planes miss new machines of this one")
+		add(s.reason, fix)
 	}
 	if s.why != "" {
 		add(fmt.Sprintf("record %s of control plane %s cannot be read: %s", s.bad.Name, s.bad.Writer, s.why),

@@ -48,8 +48,8 @@ type Server struct {
 	service  *service.Service
 	grpc     *grpc.Server
 	leases   *lease.Leases
-	own      identity.ID   // of the control plane, for its own calls
-	shared   *state.Shared // what control planes share in a store; nil: it is in files
+	own      identity.ID        // of the control plane, for its own calls
+	shared   *state.Shared      // what control planes share in a store; nil: it is in files
 	folder   *state.FolderLease // of the folder, if it is in files that are kept; nil: it is not
 	problems sharing.Problems
 }
@@ -452,6 +452,14 @@ func (s *Server) Addr() string {
 		return ""
 	}
 	return s.listener.Addr().String()
+}
+
+// Shared returns the state that control planes share in a store; nil: it is in files.
+func (s *Server) Shared() *state.Shared {
+	if s == nil {
+		return nil
+	}
+	return s.shared
 }
 
 // Ready returns why no certificates are issued yet; nil: they are, or another authority does it.

@@ -77,7 +77,8 @@ func (c *Claim) Report(in Problems) {
 	}
 	in.Set(source.Place{Source: "shared state", Name: "folder"}, []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: "pilot-discovery", Name: "state"}, Field: "--clusterStateDir", Code: code.FolderInUse,
-		Severity: mesh.Warning, Message: c.taken.Error(), Fix: "end one of them, or give each a folder of its own, and start this one again",
+		Severity: mesh.Warning, Message: c.taken.Error(),
+		Fix: "end one of them, or give each a folder of its own, and start this one again",
 	}})
 }
 

@@ -196,7 +196,7 @@ func TestStoreHasLostTheRoot(t *testing.T) {
 	newStarting(t, in, with, folder, time.Now).open(t)
 }
 
-// TestStepsAreOfTheHolder: of two authorities over one folder, that with the lease takes the steps of a root's replacement; the other follows.
+// TestStepsAreOfTheHolder: of two authorities over one folder, that with the lease takes the steps of a root's replacement.
 func TestStepsAreOfTheHolder(t *testing.T) {
 	dir, clock := filepath.Join(t.TempDir(), "ca"), newClock()
 	var all [2]*ca.CA
