@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/app"
 	"fairway/internal/config"
 	"fairway/test/plane"
 )
@@ -22,13 +23,16 @@ var (
 // length is how many steps a history has. Several short histories find more than one long history, which has all objects after a while.
 const length = 100
 
-// newPlanes makes the parts that all control planes of a test share, including certificates of proxies.
-func newPlanes(t *testing.T) *planes {
+// newPlanes makes the parts that all control planes of a test share, including certificates of proxies. change changes the options of all.
+func newPlanes(t *testing.T, change ...func(*app.Options)) *planes {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := &planes{decoder: decoder, options: plane.SecureOptions(t), pairs: map[string]*tls.Certificate{}}
+	for _, f := range change {
+		f(&out.options)
+	}
 	issuer := plane.Start(t, out.options)
 	out.roots = issuer.Discovery.Authority().Pool()
 	for _, namespace := range namespaces {

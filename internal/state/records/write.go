@@ -71,7 +71,10 @@ func (r *Records) write(ctx context.Context) {
 }
 
 func (r *Records) writeOnce(beat bool) error {
-	if beat {
+	if len(r.versions) == 0 && len(r.takeChanged()) == 0 { // nothing was shared yet
+		return nil
+	}
+	if beat || r.beats == 0 {
 		if err := r.beat(); err != nil {
 			return err
 		}

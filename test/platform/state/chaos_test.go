@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -34,7 +35,10 @@ var (
 	agent     = rig.Program{Name: "pilot-agent"}
 )
 
-func TestMain(m *testing.M) { os.Exit(rig.Main(m, &discovery, &agent)) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "12") // they wait for leases, not for processors
+	os.Exit(rig.Main(m, &discovery, &agent))
+}
 
 // kills is how many control planes TestKills kills: FAIRWAY_KILLS, or a few.
 func kills(t *testing.T) int {
@@ -66,7 +70,7 @@ func newMesh(t *testing.T, kind string, at server) *mesh {
 	t.Helper()
 	with, key := sealer(t)
 	m := &mesh{
-		Mesh: live.Start(t, live.Options{}), state: kind + "://" + at.Address() + "/test/state", key: key, rules: t.TempDir(),
+		Mesh: live.Start(t, live.Options{}), state: kind + "://" + at.Address() + "/" + prefix(t), key: key, rules: t.TempDir(),
 		shared: state.New(open(t, kind, at.Address()), with, "test", slog.New(slog.DiscardHandler)),
 	}
 	m.tokens = authn.NewSharedJoinTokens(m.shared, time.Now, slog.New(slog.DiscardHandler))

@@ -11,22 +11,22 @@ import (
 
 // starter is a machine of a control plane whose way to the store can be cut.
 type starter struct {
-	kind, key, dir, rules string
-	gate                  *gate.Gate
-	secure, http, grpc    string
+	kind, key, dir, rules, under string
+	gate                         *gate.Gate
+	secure, http, grpc           string
 }
 
 func newStarter(t *testing.T, kind, key, rules string, g *gate.Gate) *starter {
 	t.Helper()
 	port := func() string { return fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)) }
-	return &starter{kind: kind, key: key, dir: rig.Folder(t), rules: rules, gate: g, secure: port(), http: port(), grpc: port()}
+	return &starter{kind: kind, key: key, dir: rig.Folder(t), rules: rules, under: prefix(t), gate: g, secure: port(), http: port(), grpc: port()}
 }
 
 func (s *starter) args() []string {
 	return []string{
 		"discovery", "--grpcAddr=" + s.grpc, "--secureGRPCAddr=" + s.secure, "--httpAddr=" + s.http, "--httpsAddr=", "--monitoringAddr=",
 		"--shutdownDuration=10ms", "--registries=", "--configDir=" + s.rules, "--caStateDir=" + s.dir,
-		fmt.Sprintf("--state=%s://127.0.0.1:%d/start/state", s.kind, s.gate.Port()), "--stateKeyFile=" + s.key,
+		fmt.Sprintf("--state=%s://127.0.0.1:%d/%s", s.kind, s.gate.Port(), s.under), "--stateKeyFile=" + s.key,
 	}
 }
 
@@ -68,45 +68,43 @@ func (s *starter) root(t *testing.T) string {
 	return out.Signs.Serial
 }
 
-// TestStartsWhileTheStoreIsAway: a control plane that has run before starts from its copy, and is ready. One that has not waits: it is not
+// testStartsWhileTheStoreIsAway: a control plane that has run before starts from its copy, and is ready. One that has not waits: it is not
 // ready, and a problem says why. Once the store is back both have the root of the mesh.
-func TestStartsWhileTheStoreIsAway(t *testing.T) {
-	stores(t, func(t *testing.T, kind string, at server) {
-		_, key := sealer(t)
-		g, _ := at.Gate(t)
-		rules := t.TempDir()
-		old, fresh := newStarter(t, kind, key, rules, g), newStarter(t, kind, key, rules, g)
-		before := old.launch(t, "before")
-		old.awaitReady(t, before, "")
-		root := old.root(t)
-		before.Kill()
-		g.Close()
-		again, waits := old.launch(t, "again"), fresh.launch(t, "fresh")
-		old.awaitReady(t, again, "")
-		if got := old.root(t); got != root {
-			t.Errorf("the copy has root %s, want %s", got, root)
+func testStartsWhileTheStoreIsAway(t *testing.T, kind string, at server) {
+	_, key := sealer(t)
+	g, _ := at.Gate(t)
+	rules := t.TempDir()
+	old, fresh := newStarter(t, kind, key, rules, g), newStarter(t, kind, key, rules, g)
+	before := old.launch(t, "before")
+	old.awaitReady(t, before, "")
+	root := old.root(t)
+	before.Kill()
+	g.Close()
+	again, waits := old.launch(t, "again"), fresh.launch(t, "fresh")
+	old.awaitReady(t, again, "")
+	if got := old.root(t); got != root {
+		t.Errorf("the copy has root %s, want %s", got, root)
+	}
+	fresh.awaitReady(t, waits, "the root of the mesh is not known")
+	rig.Eventually(t, func() error {
+		text, err := rig.Page("http://" + fresh.http + "/debug/problems")
+		if err == nil && !strings.Contains(text, "no certificate is issued here") {
+			err = fmt.Errorf("the problems are %s", text)
 		}
-		fresh.awaitReady(t, waits, "the root of the mesh is not known")
+		return err
+	})
+	g.Open(t)
+	fresh.awaitReady(t, waits, "")
+	if got := fresh.root(t); got != root {
+		t.Errorf("a control plane that waited has root %s, want %s", got, root)
+	}
+	for _, s := range []*starter{old, fresh} {
 		rig.Eventually(t, func() error {
-			text, err := rig.Page("http://" + fresh.http + "/debug/problems")
-			if err == nil && !strings.Contains(text, "no certificate is issued here") {
+			text, err := rig.Page("http://" + s.http + "/debug/problems")
+			if err == nil && strings.Contains(text, "StateAway") {
 				err = fmt.Errorf("the problems are %s", text)
 			}
 			return err
 		})
-		g.Open(t)
-		fresh.awaitReady(t, waits, "")
-		if got := fresh.root(t); got != root {
-			t.Errorf("a control plane that waited has root %s, want %s", got, root)
-		}
-		for _, s := range []*starter{old, fresh} {
-			rig.Eventually(t, func() error {
-				text, err := rig.Page("http://" + s.http + "/debug/problems")
-				if err == nil && strings.Contains(text, "StateAway") {
-					err = fmt.Errorf("the problems are %s", text)
-				}
-				return err
-			})
-		}
-	})
+	}
 }
