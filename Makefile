@@ -35,7 +35,7 @@ SERVERS := $(MODULE)/test/platform% $(MODULE)/test/mixed $(MODULE)/test/release
 COUNTED := $(MODULE)/test/way
 # The tests of these rooms run in one goroutine, which is held by a test: the race detector would see nothing, and makes them three times as long.
 SERIAL  := $(MODULE)/internal/envoy% $(MODULE)/internal/inject $(MODULE)/internal/inherited $(MODULE)/internal/lint $(MODULE)/internal/mesh
-SERVED  := TestCluster|TestRegistries|TestDubbo|TestKeep|TestShows/Consul
+SERVED  := TestCluster|TestRegistries|TestTwins|TestDubbo|TestKeep|TestShows/Consul
 
 # `make lint` and `make check` vet. Here it would read all dependencies, for each form in which they are compiled.
 TEST    := $(GO) test -vet=off
@@ -135,13 +135,14 @@ mutants: schemas ## N= (40) mistakes of one token in PKG=, one at a time, by SEE
 	@test -n "$(PKG)" || { echo "make mutants needs PKG=, for example PKG=./internal/door" >&2; exit 2; }
 	@$(GO) run ./build/mutants -n $(or $(N),40) -seed $(or $(SEED),1) -at "$(AT)" -tests "$(TESTS)" $(ARGS) $(PKG)
 
-soak: schemas envoy kube registries ## hours: edits under real traffic for SOAK= (10m); random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs, over registries, and over a cluster, whose control planes are killed too; SEED= (1) is the first
+soak: schemas envoy kube registries ## hours: edits under real traffic for SOAK= (10m); random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs, over registries, over two control planes with shared state, and over a cluster, whose control planes are killed too; SEED= (1) is the first
 	$(GO) test ./test/envoy -count 1 -timeout 6h -v -run 'TestSoak$$' -soak $(SOAK) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run InProcess -steps $(STEPS) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run 'TestPrograms$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run 'Registries$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run 'Cluster$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run RegistriesPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
+	$(GO) test ./test/histories -count 1 -timeout 6h -run Twins -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 	FAIRWAY_KILLS=60 $(GO) test ./test/platform/state -count 1 -timeout 1h -v -run TestKills
 	$(GO) test ./test/histories -count 1 -timeout 6h -run ClusterPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 

@@ -108,7 +108,7 @@ func Report(of *state.Shared, in Problems) {
 			return
 		}
 		in.Set(place, problem(s.Reason, reachable+"Until then certificates are issued from the known root, revocations of other control "+
-			"planes do not arrive, and join tokens are refused"))
+			"planes do not arrive, machines of others stay as they were read, and join tokens are refused"))
 	})
 }
 
