@@ -127,9 +127,14 @@ func (s *Shared) follow(ctx context.Context) {
 	s.Follow(ctx, documentsOf, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		close(s.changed)
-		s.changed = make(chan struct{})
+		s.wake()
 	})
+}
+
+// wake closes the channel of Changed; callers hold mu.
+func (s *Shared) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // Follow calls changed after records below a prefix may have changed, and once the store is watched again, until ctx ends.
@@ -182,6 +187,9 @@ func (s *Shared) note(err error) {
 	changed := (reason == "") != (s.status.Reason == "")
 	if changed {
 		s.status.Since = time.Now()
+	}
+	if changed && reason == "" { // what was read meanwhile was the copy
+		s.wake()
 	}
 	s.status.Reason = reason
 	out := s.status

@@ -67,7 +67,8 @@ func (f *Flags) Bind(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.CertFile, "tlsCertFile", "", "certificate chain shown to agents; empty: one of the own certificate authority's")
 	fs.StringVar(&o.KeyFile, "tlsKeyFile", "", "private key of --tlsCertFile")
 	fs.StringVar(&o.ClientRoots, "caCertFile", "", "roots beside the mesh's own that agents' certificates may come from")
-	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State, "folder that keeps the self-made root and the join tokens; empty: memory")
+	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State,
+		"folder that keeps the self-made root and the join tokens, or a sealed copy of what --state keeps; empty: memory")
 	o.Sharing.Bind(fs)
 	fs.StringVar(&f.url, "tokenIssuer", "",
 		"issuer (iss) of tokens that agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)")
