@@ -91,8 +91,8 @@ func (d leased) Sole(do func() error) error {
 // Run takes the lease whenever no other process has it, until ctx ends; then it gives the lease back.
 func (l *FolderLease) Run(ctx context.Context) error {
 	if kind := remote(l.dir); kind != "" {
-		l.log.Warn("the folder of the root is on a network file system, and its locks may not hold between machines: several control planes "+
-			"want --state etcd://… or consul://…", "folder", l.dir, "kind", kind)
+		l.log.Warn("the folder of the root is on a network file system, and its locks may not hold between machines: several control "+
+			"planes want --state etcd://… or consul://…", "folder", l.dir, "kind", kind)
 	}
 	defer l.release()
 	var other seen

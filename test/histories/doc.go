@@ -4,8 +4,8 @@
 // was just started on the same folder. In some, a cluster replaces the folder: then Services, pods, machines and namespaces change too, and
 // the API server is cut off, loses its history, and is killed. In others, registries are read beside the folder: real servers with
 // instances and rules that change. The registries are added and removed, are killed, and come back with their data or empty. Programs
-// (pilot-discovery as users run it) are killed at each end. Twins are two control planes with their state in a store, one of which ends or is cut
-// off.
+// (pilot-discovery as users run it) are killed at each end.
+// Twins are two control planes with their state in a store, one of which ends or is cut off.
 //
 // A history is made from a seed and is a script: a list of steps that can be printed, read back and shortened. One that
 // fails is shortened as far as it still fails, and the test prints the script and the seed.

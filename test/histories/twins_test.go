@@ -53,7 +53,9 @@ func TestTwins(t *testing.T) {
 				}
 				p := *shared
 				p.folder, p.linger, p.grace = folder, time.Hour, 0
-				w := &twins{t: t, planes: p, folder: folder, gates: gates, at: at, steps: int(seed % 10), store: sharing.Kept{Shared: store}}
+				w := &twins{
+					t: t, planes: p, folder: folder, gates: gates, at: at, steps: int(seed % 10), store: sharing.Kept{Shared: store},
+				}
 				t.Cleanup(w.end)
 				return &player{
 					world: w, clients: map[string]*client{}, said: map[string]saying{}, start: w.start,

@@ -29,7 +29,8 @@ func (m *Machines) State(in *state.Shared, log *slog.Logger) []source.Source {
 		Change: func(all []stored.Change) {
 			out := make([]shared.Change, 0, len(all))
 			for _, c := range all {
-				out = append(out, shared.Change{ID: shared.ID{Writer: c.Writer, Name: c.Name}, Value: c.Value, Revision: c.Clock, Gone: c.Gone})
+				id := shared.ID{Writer: c.Writer, Name: c.Name}
+				out = append(out, shared.Change{ID: id, Value: c.Value, Revision: c.Clock, Gone: c.Gone})
 			}
 			m.take(stateSource, out)
 		},

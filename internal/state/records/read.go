@@ -55,7 +55,8 @@ func (r *Records) read(ctx context.Context, looks <-chan struct{}) {
 func (r *Records) look(now time.Time) error {
 	bad := ""
 	skip := func(name string, err error) {
-		bad = fmt.Sprintf("record %s cannot be read: %s", printable.Text(name, printable.Short), printable.Text(err.Error(), printable.Short))
+		bad = fmt.Sprintf("record %s cannot be read: %s", printable.Text(name, printable.Short),
+			printable.Text(err.Error(), printable.Short))
 	}
 	all, err := r.o.Shared.Records(indexOf, mostIndex, skip)
 	if err != nil {

@@ -19,7 +19,9 @@ type starter struct {
 func newStarter(t *testing.T, kind, key, rules string, g *gate.Gate) *starter {
 	t.Helper()
 	port := func() string { return fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)) }
-	return &starter{kind: kind, key: key, dir: rig.Folder(t), rules: rules, under: prefix(t), gate: g, secure: port(), http: port(), grpc: port()}
+	return &starter{
+		kind: kind, key: key, dir: rig.Folder(t), rules: rules, under: prefix(t), gate: g, secure: port(), http: port(), grpc: port(),
+	}
 }
 
 func (s *starter) args() []string {
