@@ -17,6 +17,7 @@ import (
 	"fairway/internal/ctl/output"
 	"fairway/internal/ctl/truth"
 	"fairway/internal/identity/ca"
+	"fairway/internal/printable"
 )
 
 // Pages that tell more.
@@ -245,6 +246,10 @@ func authority(ctx context.Context, p truth.Plane, suffix string) []Result {
 		return r.all
 	case err != nil:
 		r.notShown("certificate authority", err)
+		return r.all
+	}
+	if st.Unknown != "" {
+		r.add(Failed, "certificate authority", printable.Text(st.Unknown, printable.Long), "make the store of --state reachable")
 		return r.all
 	}
 	now := time.Now()
