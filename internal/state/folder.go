@@ -246,8 +246,8 @@ func (l *FolderLease) read() (out term, err error) {
 	if err != nil {
 		return out, err
 	}
-	if json.Unmarshal(text, &out) != nil {
-		return term{}, nil
+	if err := json.Unmarshal(text, &out); err != nil {
+		return term{}, nil //nolint:nilerr // see above
 	}
 	return out, nil
 }

@@ -233,7 +233,7 @@ func (c *CA) put(st *state) {
 // set puts a state in force; callers hold mu.
 func (c *CA) set(st *state) {
 	st = c.complete(st)
-	same := c.state != nil && c.state.unknown == st.unknown && bytes.Equal(c.state.bundle(), st.bundle()) &&
+	same := c.state != nil && errors.Is(c.state.unknown, st.unknown) && bytes.Equal(c.state.bundle(), st.bundle()) &&
 		equalCRL(c.state.lists, st.lists) && c.state.revoked == st.revoked
 	c.state = st
 	if !same {
