@@ -140,6 +140,7 @@ func TestRecordsOutliveOutages(t *testing.T) {
 	one.Set("a", []byte("1"))
 	two.Set("b", []byte("2"))
 	three.await(t, map[string]string{"one a": "1", "two b": "2"})
+	one.await(t, map[string]string{"two b": "2"})
 	one.client.Cut()
 	three.await(t, map[string]string{"two b": "2"})
 	one.Set("a", []byte("3"))
