@@ -67,8 +67,7 @@ func TestMetricsReference(t *testing.T) {
 	wantIstios(t, rows)
 	golden.File(t, "../../docs/reference/metrics.md", "# Metrics of the control plane\n\n"+
 		"`/metrics` at `--monitoringAddr` and `--httpAddr`, in Prometheus' format, and those of Go and of the process. A test makes this\n"+
-		"page from the program (`go test ./internal/app -update`). Agents have Envoy's, the application's and their own at\n"+
-		"`/stats/prometheus` ([../agent.md](../agent.md)).\n\n"+
+		"page from the program (`go test ./internal/app -update`). [agent-metrics.md](agent-metrics.md) has those of agents.\n\n"+
 		"| metric | labels | it is |\n|---|---|---|\n"+strings.Join(slices.Compact(rows), "\n")+"\n")
 }
 

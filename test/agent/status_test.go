@@ -137,6 +137,7 @@ func TestPages(t *testing.T) {
 	if strings.Contains(counted, `cluster_name="inbound`) {
 		t.Error("statistics of each cluster are kept, though nobody asked for them")
 	}
+	wantDocumented(t, counted)
 	if n := strings.Count(counted, "# TYPE envoy_server_live "); n != 1 {
 		t.Errorf("a family stands there %d times", n)
 	}
@@ -164,6 +165,34 @@ func TestPages(t *testing.T) {
 	p.wantOK(t, "/quitquitquit")
 	if code := p.Exit(t); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// wantDocumented: docs/reference/agent-metrics.md has each metric of the agent and of the mesh, and the agent has found out when the proxy
+// was ready.
+func wantDocumented(t *testing.T, page string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/reference/agent-metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	families := 0
+	for line := range strings.Lines(page) {
+		f := strings.Fields(line)
+		if startup := "istio_agent_startup_duration_seconds"; f[0] == startup && f[1] == "0" {
+			t.Errorf("the proxy is ready, and %s is 0", startup)
+		}
+		if len(f) != 4 || f[1] != "TYPE" || !strings.HasPrefix(f[2], "istio_") {
+			continue
+		}
+		name := strings.TrimPrefix(f[2], "istio_agent_")
+		families++
+		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") && !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/reference/agent-metrics.md lacks %s", name)
+		}
+	}
+	if families < 10 {
+		t.Errorf("only %d metrics of the agent are on the page", families)
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 
 	"fairway/internal/agent/relay"
 	"fairway/internal/envoy/extension"
+	"fairway/test/rig"
 )
 
 // module is bytes that begin as a module does.
@@ -484,6 +485,15 @@ func TestServe(t *testing.T) {
 	bodies <- module("one")
 	if r := <-reports; len(r) != 0 {
 		t.Errorf("reported %q", r)
+	}
+	counts := rig.Metrics(t, s.Collectors()...)
+	for series, want := range map[string]float64{
+		`wasm_cache_lookup_count{hit="false"}`: 2, `wasm_cache_entries`: 1, `wasm_modules_missing`: 0,
+		`wasm_remote_fetch_count{result="download_failure"}`: 1, `wasm_remote_fetch_count{result="success"}`: 1,
+	} {
+		if counts[series] != want {
+			t.Errorf("%s is %v, want %v", series, counts[series], want)
+		}
 	}
 	is := func(want []byte, config string) {
 		t.Helper()

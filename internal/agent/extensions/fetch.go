@@ -77,10 +77,13 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	return module, check(module, o.SHA256)
 }
 
+// errSum is how a module fails that another content was expected of.
+var errSum = errors.New("its SHA-256 is not the one in sha256")
+
 // check returns an error if module is not a module, or its SHA-256 is not sum, in hex; empty: any.
 func check(module []byte, sum string) error {
 	if is := sha256.Sum256(module); sum != "" && hex.EncodeToString(is[:]) != sum {
-		return errors.New("its SHA-256 is not the one in sha256")
+		return errSum
 	}
 	return isModule(module)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,6 +83,8 @@ type Set struct {
 	changed chan struct{}     // holds a token while Run is to look
 	fetched prometheus.Counter
 	failed  prometheus.Counter
+	lookups *prometheus.CounterVec // by hit
+	remote  *prometheus.CounterVec // by result
 }
 
 // New makes a set that has no orders.
@@ -93,14 +98,26 @@ func New(o Options) *Set {
 		news: make(chan struct{}), changed: make(chan struct{}, 1),
 		fetched: counter("modules_fetched_total", "Wasm modules that were fetched and verified."),
 		failed:  counter("module_fetches_failed_total", "Fetches of Wasm modules that failed."),
+		lookups: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "wasm_cache_lookup_count", Help: "Looks for a Wasm module among those on disk, by hit: true, false.",
+		}, []string{"hit"}),
+		remote: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "wasm_remote_fetch_count",
+			Help: "Fetches of Wasm modules from servers and registries, by result: success, download_failure, checksum_mismatched.",
+		}, []string{"result"}),
 	}
 }
 
 // Collectors returns the set's metrics.
 func (s *Set) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.fetched, s.failed, prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "wasm_modules_missing", Help: "Extensions with a Wasm module that is not available yet."},
-		func() float64 { return float64(len(s.Missing())) })}
+	gauge := func(name, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "wasm_" + name, Help: help}, func() float64 { return float64(value()) })
+	}
+	return []prometheus.Collector{
+		s.fetched, s.failed, s.lookups, s.remote,
+		gauge("modules_missing", "Extensions with a Wasm module that is not available yet.", func() int { return len(s.Missing()) }),
+		gauge("cache_entries", "Wasm modules on disk, by their sources.", s.sources),
+	}
 }
 
 // Subscription returns the subscription that asks the control plane for the orders of this proxy.
@@ -288,15 +305,21 @@ func (s *Set) serve(st *state, file string) {
 
 // get finds a module on disk, or fetches it and stores it there. Its file is named by the SHA-256 of the content.
 func (s *Set) get(ctx context.Context, o order) (string, error) {
-	if file, ok := s.known(o); ok {
+	file, ok := s.known(o)
+	s.lookups.WithLabelValues(strconv.FormatBool(ok)).Inc()
+	if ok {
+		s.remember(o.source, file)
 		return file, nil
 	}
 	module, err := s.fetch(ctx, o)
+	if !strings.HasPrefix(o.URL, "file:") && ctx.Err() == nil {
+		s.remote.WithLabelValues(resultOf(err)).Inc()
+	}
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(module)
-	file := filepath.Join(s.o.Dir, hex.EncodeToString(sum[:])+suffix)
+	file = filepath.Join(s.o.Dir, hex.EncodeToString(sum[:])+suffix)
 	if err := safefile.Write(file, module, 0o600); err != nil {
 		return "", fmt.Errorf("keep the module: %w", err)
 	}
@@ -328,6 +351,24 @@ func (s *Set) known(o order) (string, bool) {
 		return "", false
 	}
 	return file, true
+}
+
+// resultOf returns the result of a fetch in Istio's words.
+func resultOf(err error) string {
+	switch {
+	case err == nil:
+		return "success"
+	case errors.Is(err, errSum):
+		return "checksum_mismatched"
+	}
+	return "download_failure"
+}
+
+// sources returns how many sources' modules are on disk.
+func (s *Set) sources() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.index)
 }
 
 func (s *Set) remember(source, file string) {

@@ -59,6 +59,8 @@ type agent struct {
 
 	warms     atomic.Int64 // listeners and clusters, as reported last
 	draining  atomic.Bool
+	started   time.Time
+	startup   atomic.Int64     // nanoseconds from started until the proxy was first found ready; 0: it was not yet
 	mu        sync.Mutex       // guards the rest
 	failed    time.Time        // when health was failed first
 	now       settings.Options // that the serving Envoy was started with, without the control plane's patches
@@ -100,6 +102,7 @@ func newAgent(o settings.Options) (*agent, error) {
 		quit:   make(chan struct{}, 1),
 		turn:   make(chan struct{}, 1),
 
+		started:   time.Now(),
 		migration: migration{path: migrationPath, name: "@fairway/tcp_migrate_req/"},
 	}
 	if a.first, a.at, err = o.Plan(); err != nil {

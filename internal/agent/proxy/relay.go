@@ -70,7 +70,10 @@ func (a *agent) relayStatus() *relay.Status {
 
 // collectors returns the metrics of the parts beside Envoy.
 func (a *agent) collectors() []prometheus.Collector {
-	var out []prometheus.Collector
+	out := []prometheus.Collector{a.startupMetric()}
+	if a.secrets != nil {
+		out = append(out, a.secrets.Collector())
+	}
 	if a.relay != nil {
 		out = append(out, a.relay.Collector())
 	}

@@ -2,6 +2,9 @@ package proxy
 
 import (
 	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"fairway/internal/agent/secrets"
 	"fairway/internal/agent/settings"
@@ -36,5 +39,20 @@ func (a *agent) reasons(ctx context.Context) []string {
 			out = append(out, err.Error())
 		}
 	}
+	if len(out) == 0 && a.startup.Load() == 0 {
+		a.startup.CompareAndSwap(0, int64(time.Since(a.started)))
+	}
 	return out
+}
+
+// startupMetric returns how long the proxy took to be ready. Whoever asks for readiness first finds it out: a probe, systemd, or the
+// checks of the application.
+func (a *agent) startupMetric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{
+			Name: "startup_duration_seconds",
+			Help: "Seconds from the agent's start until the proxy was first found ready; 0: it was not yet.",
+		},
+		func() float64 { return time.Duration(a.startup.Load()).Seconds() },
+	)
 }

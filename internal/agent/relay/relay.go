@@ -182,7 +182,9 @@ func (r *Relay) dialOptions() []grpc.DialOption {
 
 func (r *Relay) handle(_ any, stream grpc.ServerStream) error {
 	d := &downstream{in: make(chan wire.Message), out: make(chan wire.Message), failed: make(chan error, 1)}
-	return d.run(stream, r.newSession(d).run)
+	err := d.run(stream, r.newSession(d).run)
+	r.note(func() { r.counts.downstream.add(err) })
+	return err
 }
 
 // backoff returns the wait after a number of attempts that brought nothing: random, so that a fleet does not come back all at once.

@@ -187,7 +187,7 @@ func (s *session) upstreamEnded(err error) {
 	if s.open && s.relay.o.Now().Sub(s.since) > s.relay.o.RetryMax {
 		s.fails = 0 // there was nothing to say
 	}
-	served := s.open && s.fails == 0
+	wasOpen, served := s.open, s.open && s.fails == 0
 	s.up, s.open, s.toUp = nil, false, nil
 	if p := s.relay.o.Planes; p != nil && s.fails > 0 { // another one may serve
 		p.Leave(err)
@@ -198,6 +198,11 @@ func (s *session) upstreamEnded(err error) {
 	s.relay.note(func() {
 		if s.status.Connected {
 			s.relay.counts.reconnects++
+		}
+		if wasOpen {
+			s.relay.counts.upstream.add(err)
+		} else {
+			s.relay.counts.unreached++
 		}
 		s.status.Connected, s.status.Since, s.status.Upstream, s.status.Error = false, s.relay.o.Now(), "", err.Error()
 	})
@@ -219,7 +224,10 @@ func (s *session) unreached(err error) {
 	}
 	said := status.Convert(err).Message()
 	fresh := false
-	s.relay.note(func() { fresh, s.status.Error = s.status.Error != said, said })
+	s.relay.note(func() {
+		s.relay.counts.unreached++
+		fresh, s.status.Error = s.status.Error != said, said
+	})
 	if fresh {
 		s.relay.o.Log.Info("the control plane cannot be reached: the proxy keeps what it has", "error", said)
 	}
@@ -296,6 +304,7 @@ func (s *session) ask(ctx context.Context, m wire.Message) error {
 	if s.relay.own.find(r.Type) != nil {
 		return status.Errorf(codes.InvalidArgument, "relay: %s is for the agent alone", r.Type)
 	}
+	s.relay.note(func() { s.relay.counts.requests++ })
 	if s.node == nil {
 		if r.Node == nil {
 			return status.Error(codes.InvalidArgument, "relay: the first request does not say who asks")

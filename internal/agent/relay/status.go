@@ -1,12 +1,16 @@
 package relay
 
 import (
-	"fairway/internal/agent/relay/wire"
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/agent/relay/wire"
 )
 
 // Status is the visible state of a relay; it is made for JSON.
@@ -55,7 +59,24 @@ type CacheStatus struct {
 // counts are under the relay's lock.
 type counts struct {
 	sessions, reconnects int
+	requests             int // of Envoy's
+	unreached            int // attempts to reach the control plane that failed
+	upstream, downstream ends
 	types                map[string]*TypeStatus
+}
+
+// ends counts streams that ended: in the ordinary way, or by an error.
+type ends struct{ cancelled, failed int }
+
+// add counts one stream by how it ended; nil: in the ordinary way.
+func (e *ends) add(err error) {
+	switch code := status.Code(err); {
+	case err == nil || errors.Is(err, errEnded) || errors.Is(err, context.Canceled),
+		code == codes.Canceled, code == codes.DeadlineExceeded:
+		e.cancelled++
+	default:
+		e.failed++
+	}
 }
 
 // note changes the state that Status returns.
@@ -130,49 +151,4 @@ func (r *Relay) Status() Status {
 		out.Cache = c
 	}
 	return out
-}
-
-// Collector returns the relay's metrics: resources from the control plane and from the cache, and how often the control plane was lost.
-func (r *Relay) Collector() prometheus.Collector { return collector{r} }
-
-// collector turns Status into metrics.
-type collector struct{ relay *Relay }
-
-func described(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("xds_relay_"+name, help, labels, nil)
-}
-
-// Describe is Prometheus's: the set of metrics depends on the traffic.
-func (c collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect is Prometheus's.
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	s := c.relay.Status()
-	connected, streams := 0, 0
-	for _, session := range s.Sessions {
-		if !session.Alone {
-			streams++
-		}
-		if session.Connected {
-			connected++
-		}
-	}
-	give := func(d *prometheus.Desc, kind prometheus.ValueType, value int, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
-	}
-	give(described("streams", "Envoy's streams."), prometheus.GaugeValue, streams)
-	give(described("connected", "Streams to the control plane."), prometheus.GaugeValue, connected)
-	give(described("reconnects_total", "Streams to the control plane that ended while Envoy's went on."), prometheus.CounterValue,
-		s.Reconnects)
-	for _, t := range s.Types {
-		give(described("resources_total", "Resources that came from the control plane.", "type"), prometheus.CounterValue,
-			t.Resources, t.Type)
-		give(described("cached_resources_total", "Resources that Envoy was given from the cache.", "type"),
-			prometheus.CounterValue, t.Cached, t.Type)
-		give(described("refused_total", "Responses that Envoy did not take.", "type"), prometheus.CounterValue, t.Refused, t.Type)
-		give(described("bytes_total", "Bytes of responses from the control plane.", "type"), prometheus.CounterValue, int(t.Bytes), t.Type)
-	}
-	if s.Cache != nil {
-		give(described("cache_bytes", "Size of the cache's file."), prometheus.GaugeValue, int(s.Cache.Bytes))
-	}
 }

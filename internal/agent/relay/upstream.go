@@ -112,6 +112,9 @@ func (u *upstream) run(ctx context.Context, conn *grpc.ClientConn) error {
 	return u.receive(ctx, stream)
 }
 
+// errEnded is how a stream ends that the control plane closed in the ordinary way.
+var errEnded = errors.New("the control plane has ended the stream")
+
 // send passes requests on; receive returns how the stream ended.
 func (u *upstream) send(ctx context.Context, stream grpc.ClientStream) {
 	for {
@@ -131,7 +134,7 @@ func (u *upstream) receive(ctx context.Context, stream grpc.ClientStream) error 
 	for first := true; ; first = false {
 		var m wire.Message
 		if err := stream.RecvMsg(&m); errors.Is(err, io.EOF) {
-			return errors.New("the control plane has ended the stream")
+			return errEnded
 		} else if err != nil {
 			return err
 		}

@@ -127,6 +127,7 @@ func (s *Secrets) onChange(ctx context.Context, files []string, read func() erro
 			said = ""
 			return anyway
 		}
+		s.counts.Unreadable.Add(1)
 		if said != err.Error() {
 			said = err.Error()
 			s.opts.Log.Error("certificate files cannot be used; the ones read before stay in force", "error", err)

@@ -104,7 +104,9 @@ func (r *renewer) attempt(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	began := time.Now()
 	answer, err := r.issuer(ctx, csr)
+	r.secrets.counts.Request(time.Since(began), err)
 	if err != nil {
 		if status.Code(err) == codes.InvalidArgument {
 			r.key = nil // maybe the key is wrong

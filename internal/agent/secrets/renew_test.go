@@ -19,6 +19,7 @@ import (
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
+	"fairway/test/rig"
 )
 
 // asked is one request to the authority of a test.
@@ -72,8 +73,37 @@ func watchRenewals(t *testing.T, ttl, during time.Duration, fail func(n int, at 
 		if err := <-over; err != nil {
 			t.Error(err)
 		}
+		wantMetrics(t, s, out)
 	})
 	return out, expired
+}
+
+// wantMetrics compares the metrics with the requests, and with the certificate in force.
+func wantMetrics(t *testing.T, s *Secrets, requests []asked) {
+	t.Helper()
+	failed := 0
+	for _, a := range requests {
+		if a.err != nil {
+			failed++
+		}
+	}
+	got := rig.Metrics(t, s.Collector())
+	for series, want := range map[string]float64{
+		`num_outgoing_requests{request_type="csr"}`:        float64(len(requests)),
+		`num_failed_outgoing_requests{request_type="csr"}`: float64(failed),
+		`outgoing_latency{request_type="csr"}`:             0, // in a bubble of time
+	} {
+		if value, has := got[series]; !has || value != want {
+			t.Errorf("%s is %v, want %v", series, value, want)
+		}
+	}
+	ends := s.known[DefaultName].NotAfter
+	if value := got[`cert_expiry_seconds{resource_name="default"}`]; !ends.IsZero() && value != time.Until(ends).Seconds() {
+		t.Errorf("the certificate ends in %v s, want %s", value, time.Until(ends))
+	}
+	if _, has := got[`cert_expiry_seconds{resource_name="ROOTCA"}`]; has != !ends.IsZero() {
+		t.Errorf("roots have an end: %v", has)
+	}
 }
 
 // TestReplacedAtHalfOfItsLife, give or take, each time with another key.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
+	"fairway/internal/agent/secrets/counted"
 	"fairway/internal/agent/socket"
 )
 
@@ -32,6 +33,7 @@ type Secrets struct {
 	controlPlane chan struct{}           // holds a token when the control plane has answered: the authority may be back too
 
 	keptRefused atomic.Bool // the authority has refused the kept certificate
+	counts      counted.Counts
 
 	updating sync.Mutex // held while trust is changed and served, one change after the other; taken before mu
 

@@ -485,6 +485,13 @@ func TestFilesAreFollowed(t *testing.T) {
 	if all := s.Status(); len(all) != 2 || all[1].Streams != 1 {
 		t.Errorf("%+v", all)
 	}
+	counts := rig.Metrics(t, s.Collector())
+	if n := counts["num_file_secret_failures_total"]; n < 2 {
+		t.Errorf("%v reads of files have failed, want at least 2", n)
+	}
+	if left := counts[`cert_expiry_seconds{resource_name="file-cert:`+chain+"~"+key+`"}`]; left <= 0 {
+		t.Errorf("the certificate of the files ends in %v s", left)
+	}
 	p.state.CloseSend()
 	roots.state.CloseSend()
 	for {

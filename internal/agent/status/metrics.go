@@ -34,6 +34,7 @@ type Metrics struct {
 
 	http     *http.Client
 	agent    http.Handler
+	registry *prometheus.Registry
 	scrapes  prometheus.Counter
 	failures *prometheus.CounterVec
 }
@@ -51,7 +52,8 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 			prometheus.CounterOpts{Name: "scrape_failures_total", Help: "Failed scrapes of programs, by program."},
 			[]string{"type"},
 		),
-		agent: promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}),
+		agent:    promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}),
+		registry: registry,
 	}
 	agent.MustRegister(m.scrapes, m.failures, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -76,6 +78,9 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 	}
 	return m
 }
+
+// Describe sends the descriptions of the agent's own metrics.
+func (m Metrics) Describe(out chan<- *prometheus.Desc) { m.registry.Describe(out) }
 
 // AppPage returns the address of the application's metrics by ISTIO_PROMETHEUS_ANNOTATIONS (the pod's prometheus.io annotations as
 // JSON); "" if it is not to be scraped.
