@@ -98,7 +98,9 @@ func ofIstio(name string) bool {
 func carriedOut(a *annotation.Instance) bool {
 	for _, not := range []annotation.Instance{
 		annotation.AmbientBypassInboundCapture, annotation.AmbientDnsCapture, annotation.AmbientRedirection,
-		annotation.AmbientWaypointInboundBinding, annotation.IoIstioUseWaypointCanaryWeight, annotation.NetworkingServiceType,
+		annotation.AmbientWaypointInboundBinding, annotation.GalleyAnalyzeSuppress, annotation.GatewayControllerVersion,
+		annotation.GatewayNameOverride, annotation.GatewayServiceAccount, annotation.IoIstioUseWaypointCanaryWeight,
+		annotation.NetworkingServiceType,
 		annotation.SidecarExtraStatTags, annotation.SidecarStatsCompression, annotation.SidecarStatsEvictionInterval,
 		annotation.SidecarStatsFlushInterval, annotation.SidecarStatsHistogramBins, annotation.SidecarStatsHistogramBuckets,
 		annotation.SidecarStatusReadinessApplicationPorts, annotation.TopologyControlPlaneClusters,

@@ -74,3 +74,16 @@ var (
 	NameLabels     = [...]string{"service.istio.io/canonical-name", "app.kubernetes.io/name", "app"}
 	RevisionLabels = [...]string{"service.istio.io/canonical-revision", "app.kubernetes.io/version", "version"}
 )
+
+// LocalityLabels say where a workload is, in place of its machine: "region.zone.subzone". The first that it has counts, as in Istio.
+var LocalityLabels = [...]string{"topology.istio.io/locality", "istio-locality"}
+
+// Locality returns the locality that a workload's labels say; false if they say none.
+func (l Labels) Locality() (Locality, bool) {
+	for _, name := range LocalityLabels {
+		if said, ok := l.Get(name); ok {
+			return ParseLocality(strings.ReplaceAll(said, ".", "/")), true
+		}
+	}
+	return Locality{}, false
+}

@@ -99,7 +99,7 @@ func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 	)
 	s.StringVar(&f.Envoy, "envoy", "", "Envoy's binary (default PROXY_CONFIG's binaryPath, else envoy in PATH)")
 	s.StringVar(&f.ConfigPath, "configPath", "", "folder for the files written for Envoy (default ./etc/istio/proxy)")
-	s.StringVar(&f.Locality, "locality", "", "region/zone/subzone (default the istio-locality label)")
+	s.StringVar(&f.Locality, "locality", "", "region/zone/subzone (default the label topology.istio.io/locality, or istio-locality)")
 	s.StringVar(
 		&f.XDSRelay,
 		"xdsRelay",

@@ -143,7 +143,7 @@ func resolveNode(f Flags, env Environment, config *meshconfig.ProxyConfig) (boot
 		return n, err
 	}
 	n.Cluster = serviceCluster(f, config, n)
-	n.Locality, err = resolveLocality(f.Locality, label(n.Metadata, "istio-locality"))
+	n.Locality, err = resolveLocality(f.Locality, firstLabel(n.Metadata, mesh.LocalityLabels[:]))
 	return n, err
 }
 

@@ -7,7 +7,6 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
-	"fairway/internal/compile/registry"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -75,8 +74,8 @@ func placesOf(s input.Source) (out []mesh.Locality) {
 			out = within(out, s.Slice.Endpoints[i].Locality)
 		}
 	case s.Workload != nil:
-		if said, ok := s.Workload.Labels.Get(registry.LocalityLabel); ok {
-			out = within(out, mesh.ParseLocality(strings.ReplaceAll(said, ".", "/")))
+		if said, ok := s.Workload.Labels.Locality(); ok {
+			out = within(out, said)
 		}
 	case s.Object == nil:
 	case s.Object.Kind == config.WorkloadEntry:

@@ -14,11 +14,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Labels that give the location of workloads, namespaces and machines.
-const (
-	LocalityLabel = "istio-locality"            // of a workload: "region.zone.subzone", in place of its machine's
-	networkLabel  = "topology.istio.io/network" // of a workload or its namespace
-)
+// networkLabel of a workload or its namespace names its network.
+const networkLabel = "topology.istio.io/network"
 
 // placeOf makes an endpoint of a workload's row, completed from its machine and its namespace.
 func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
@@ -42,8 +39,8 @@ func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 
 // localityOf returns the locality of a registry's workload: its label's, else its machine's.
 func (t *Tables) localityOf(r *table.Reader, w *mesh.Workload) mesh.Locality {
-	if said, ok := w.Labels.Get(LocalityLabel); ok {
-		return mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
+	if said, ok := w.Labels.Locality(); ok {
+		return said
 	}
 	if w.Machine == (mesh.MachineRef{}) {
 		return mesh.Locality{}

@@ -147,8 +147,7 @@ func describe(p *mesh.Proxy, n Node) error {
 	p.Modules = text(md, "FAIRWAY_EXTENSIONS") == "agent"
 	p.Metadata = mesh.MakeMetadata(md)
 	if p.Locality == (mesh.Locality{}) {
-		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform has no locality; it has '.' instead of '/'
-		p.Locality = mesh.ParseLocality(strings.ReplaceAll(label, ".", "/"))
+		p.Locality, _ = p.Labels.Locality()
 	}
 	return nil
 }

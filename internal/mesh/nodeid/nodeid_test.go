@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 
 func TestParseFallsBack(t *testing.T) {
 	got, err := nodeid.Parse(nodeid.Node{ID: "router~~gw.edge~edge.svc.cluster.local", Metadata: map[string]any{
-		"INSTANCE_IPS": "10.1.1.1,10.1.1.2", "LABELS": map[string]any{"istio-locality": "eu.eu-1.a"}}})
+		"INSTANCE_IPS": "10.1.1.1,10.1.1.2", "LABELS": map[string]any{"istio-locality": "us", "topology.istio.io/locality": "eu.eu-1.a"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
