@@ -30,9 +30,12 @@ type injection struct {
 	note func(mesh.Problem)
 }
 
+// anyHub is the registry of proxies where the values name none: files seldom have the injector's values.
+const anyHub = "images.example/mesh"
+
 // injecting notes problems of injection: those of namespaces, and those of each set of equal pods once.
 func (w *world) injecting() {
-	settings := inject.Settings{System: w.root, Revision: w.revision, Mesh: w.meshConfig()}
+	settings := inject.Settings{System: w.root, Revision: w.revision, Mesh: w.meshConfig(), Hub: anyHub}
 	if w.revision == "" {
 		settings.Tags = w.revisions() // all of them: no revision is selected
 	}

@@ -43,6 +43,7 @@ func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *core
 // injected gives pods the label that injected pods have.
 func (r *reader) injected() {
 	by, err := inject.New(inject.Settings{
+		Hub:    anyHub,
 		System: r.root, Revision: r.revision, Tags: r.inventory.revisions(),
 		Config: inject.Text{Text: []byte(r.inventory.injector["config"])},
 		Values: inject.Text{Text: []byte(r.inventory.injector["values"])},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fairway/internal/inject/edit"
 	"fairway/internal/inject/form"
+	"fairway/internal/inject/values"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -232,15 +233,17 @@ func (b *build) rewrite(port int) (warnings []string, err error) {
 	return r.warnings, err
 }
 
-// check refuses what no API server would take.
-func (b *build) check() error {
+// check refuses what no API server would take. noHub reports whether templates could not complete images.
+func (b *build) check(noHub bool) error {
 	var errs []error
+	none := false
 	for _, kind := range edit.ContainerLists() {
 		for _, item := range edit.List(edit.Fields(b.tree, "spec"), kind) {
 			c, _ := item.(map[string]any)
 			switch edit.Text(c, "image") {
 			case "":
 				errs = append(errs, fmt.Errorf("container %s has no image after the injection", form.Quoted(edit.Text(c, "name"))))
+				none = true
 			case imageOfTemplate:
 				errs = append(errs, fmt.Errorf(
 					"container %s asks for a template's image (auto), but no template names it: is it called %s, and does "+
@@ -248,6 +251,9 @@ func (b *build) check() error {
 					form.Quoted(edit.Text(c, "name")), ProxyContainer))
 			}
 		}
+	}
+	if none && noHub {
+		errs = append(errs, errors.New(values.NoHub))
 	}
 	return errors.Join(errs...)
 }

@@ -89,6 +89,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			one.settings.Hub = "images.example/mesh"
 			injector, err := inject.New(one.settings)
 			if err != nil {
 				t.Fatal(err)

@@ -34,6 +34,7 @@ type around struct {
 	Mesh            json.RawMessage
 	Config, Values  json.RawMessage
 	Show            [][]string
+	NoHub           bool // no registry is named
 }
 
 type injection struct {
@@ -78,7 +79,10 @@ func injectionOf(t testing.TB, archive *golden.Archive) injection {
 
 func settingsOf(t testing.TB, a around) inject.Settings {
 	t.Helper()
-	s := inject.Settings{Revision: a.Revision, Tags: a.Tags, System: a.System, Mesh: config.DefaultMeshConfig()}
+	s := inject.Settings{Hub: "images.example/mesh", Revision: a.Revision, Tags: a.Tags, System: a.System, Mesh: config.DefaultMeshConfig()}
+	if a.NoHub {
+		s.Hub = ""
+	}
 	s.Config = inject.Text{Name: "config", Text: a.Config}
 	s.Values = inject.Text{Name: "values", Text: a.Values}
 	if len(a.Mesh) > 0 {

@@ -30,7 +30,7 @@ func podOf(containers, ports, volumes int) map[string]any {
 
 // TestBounds: a pod past a bound is refused, one at it is injected.
 func TestBounds(t *testing.T) {
-	injector, err := inject.New(inject.Settings{})
+	injector, err := inject.New(inject.Settings{Hub: "images.example/mesh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestPodIsNotChanged(t *testing.T) {
 // TestLargestPods: pods as large as an API server takes are injected, or refused, in a time that grows only with their size. An annotation
 // says that templates changed their own containers, so all of these are merged at once.
 func TestLargestPods(t *testing.T) {
-	injector, err := inject.New(inject.Settings{})
+	injector, err := inject.New(inject.Settings{Hub: "images.example/mesh"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func (i *Injector) build(b *build, s surroundings) (warnings []string, err error
 		}
 	}
 	warnings = append(warnings, s.graceWarning()...)
-	if err := b.check(); err != nil {
+	if err := b.check(s.values.Global.Hub == ""); err != nil {
 		return nil, err
 	}
 	return warnings, b.record(i.settings.Revision)

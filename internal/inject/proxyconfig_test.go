@@ -29,7 +29,9 @@ func TestProxyConfigResources(t *testing.T) {
 		}
 		return out
 	}
-	injector, err := inject.New(inject.Settings{Mesh: &meshconfig.MeshConfig{DefaultConfig: says(1, "debug", "MESH")}})
+	injector, err := inject.New(inject.Settings{
+		Hub: "images.example/mesh", Mesh: &meshconfig.MeshConfig{DefaultConfig: says(1, "debug", "MESH")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

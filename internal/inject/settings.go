@@ -29,6 +29,8 @@ type Settings struct {
 	System   string   // the control plane's namespace; empty: istio-system
 	Cluster  string   // name of the cluster; empty: Kubernetes; values override it
 	Domain   string   // DNS suffix of services; empty: cluster.local; values override it
+	// Hub is the registry of images; values override it. If neither names one, pods whose proxy has no whole image are refused.
+	Hub string
 
 	Mesh *meshconfig.MeshConfig // over its defaults; nil: these
 
@@ -77,6 +79,7 @@ type Injector struct {
 func New(s Settings) (*Injector, error) {
 	s.Revision, s.System = cmp.Or(s.Revision, defaultRevision), cmp.Or(s.System, "istio-system")
 	i := &Injector{settings: s, config: configuration{Policy: policyEnabled}, values: values.Default(s.Cluster, s.Domain)}
+	i.values.Global.Hub = s.Hub
 	if i.settings.Mesh == nil {
 		i.settings.Mesh = &meshconfig.MeshConfig{}
 	}

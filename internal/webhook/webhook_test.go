@@ -75,7 +75,7 @@ func serve(t testing.TB, injector func() (*inject.Injector, error)) *hook {
 
 func builtIn(t testing.TB) func() (*inject.Injector, error) {
 	t.Helper()
-	i, err := inject.New(inject.Settings{Mesh: config.DefaultMeshConfig()})
+	i, err := inject.New(inject.Settings{Hub: "images.example/mesh", Mesh: config.DefaultMeshConfig()})
 	if err != nil {
 		t.Fatal(err)
 	}

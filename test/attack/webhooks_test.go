@@ -72,7 +72,7 @@ func TestWebhooks(t *testing.T) {
 		}
 		return out.Response
 	}
-	if a := read("/inject", pod); !a.Allowed || !bytes.Contains(a.Patch, []byte(`"image":"edge/proxy:`)) {
+	if a := read("/inject", pod); !a.Allowed || !bytes.Contains(a.Patch, []byte(`"image":"edge/proxyv2:`)) {
 		t.Errorf("%+v", a)
 	}
 	rule := reviewOf(t, "networking.istio.io", "Sidecar",
@@ -107,6 +107,10 @@ func TestInjectionTellsStrangersNothingOfNamespaces(t *testing.T) {
 	opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 	opts.InjectKeyFile = filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(opts.InjectKeyFile, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts.InjectFolder = t.TempDir()
+	if err := os.WriteFile(filepath.Join(opts.InjectFolder, "values"), []byte("global: {hub: edge}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	opts.MeshConfig = filepath.Join(t.TempDir(), "mesh")

@@ -32,7 +32,8 @@ func image(t *testing.T, i *inject.Injector) string {
 func TestFollows(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
-	o := injection.Options{Folder: dir, Files: disk.OS, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	o := injection.Options{Folder: dir, Files: disk.OS, Settings: inject.Settings{Hub: "images.example/mesh"}}
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	c, err := injection.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -57,12 +58,12 @@ func TestFollows(t *testing.T) {
 		}
 	}
 	first := get()
-	if get() != first || !strings.Contains(image(t, first), "fairway/proxy:") {
+	if get() != first || !strings.Contains(image(t, first), "images.example/mesh/proxyv2:") {
 		t.Error("nothing changed, but the injector")
 	}
 	put("values", "global: {hub: edge}")
 	second := get()
-	if second == first || !strings.Contains(image(t, second), "edge/proxy:") {
+	if second == first || !strings.Contains(image(t, second), "edge/proxyv2:") {
 		t.Error("the file is not in force")
 	}
 	put("values", "global: {hub: [edge]}")

@@ -1,15 +1,19 @@
 package kubeinject
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	"helm.sh/helm/v4/pkg/strvals"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config"
 	"fairway/internal/config/document"
+	"fairway/internal/ctl/chart"
 	"fairway/internal/disk"
 	"fairway/internal/inject"
 	"fairway/internal/mesh"
@@ -24,6 +28,7 @@ type flags struct {
 	meshFile                   string
 	revision, system           string
 	namespace, cluster, domain string
+	sets                       []string
 }
 
 // Command is `pilotctl kube-inject`.
@@ -39,8 +44,11 @@ func Command() *cobra.Command {
 			"loses its comments. A file that is injected\nalready is brought up to date.\n\n" +
 			"Labels of namespaces are ignored. A pod is not changed if its own labels or annotations refuse injection,\n" +
 			"or if it uses its machine's network; the error output has the reason.\n\n" +
-			"  pilotctl kube-inject -f shop.yaml | kubectl apply -f -\n" +
-			"  kubectl -n istio-system get configmap istio-sidecar-injector -o jsonpath='{.data.config}' > config.yaml",
+			"The registry of the proxy's image has no default: name it with --set, or take the values of the cluster's injector.\n\n" +
+			"  pilotctl kube-inject -f shop.yaml --set global.hub=registry.example/mesh | kubectl apply -f -\n" +
+			"  kubectl -n istio-system get configmap istio-sidecar-injector -o jsonpath='{.data.values}' > values.yaml\n" +
+			"  kubectl -n istio-system get configmap istio-sidecar-injector -o jsonpath='{.data.config}' > config.yaml\n" +
+			"  pilotctl kube-inject -f shop.yaml --valuesFile values.yaml --injectConfigFile config.yaml | kubectl apply -f -",
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	s := c.Flags()
@@ -49,6 +57,8 @@ func Command() *cobra.Command {
 	s.StringVar(&f.configFile, "injectConfigFile", "",
 		"file with the injector's configuration: key config of its ConfigMap (default: built in)")
 	s.StringVar(&f.valuesFile, "valuesFile", "", "file with the injector's values: key values of its ConfigMap (default: built in)")
+	s.StringArrayVar(&f.sets, "set", nil,
+		"a value over those of --valuesFile, as global.hub=registry.example/mesh; may be given more than once")
 	s.StringVar(&f.meshFile, "meshConfigFile", "", "file with the mesh configuration (default: Istio's defaults)")
 	s.StringVarP(&f.revision, "revision", "r", "", "revision of the control plane that the proxies are for")
 	s.StringVarP(&f.system, "istioNamespace", "i", "istio-system", "namespace of the control plane")
@@ -123,12 +133,34 @@ func (f *flags) injector() (*inject.Injector, error) {
 		}
 		*one.to = inject.Text{Name: printable.Text(one.path, printable.Short), Text: text}
 	}
+	if err := f.set(&s.Values); err != nil {
+		errs = append(errs, err)
+	}
 	m, err := readMesh(f.meshFile)
 	s.Mesh = m
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
 	return inject.New(s)
+}
+
+// set puts the values of --set over those of the file.
+func (f *flags) set(text *inject.Text) error {
+	if len(f.sets) == 0 {
+		return nil
+	}
+	all, err := chart.Parse(text.Text)
+	if err != nil {
+		return fmt.Errorf("--valuesFile: %s: %w", text.Name, err)
+	}
+	for _, one := range f.sets {
+		if err := strvals.ParseInto(one, all); err != nil {
+			return fmt.Errorf("--set %s: %w; want name=value", printable.Text(one, printable.Short), err)
+		}
+	}
+	text.Name = cmp.Or(text.Name, "--set")
+	text.Text, err = json.Marshal(all)
+	return err
 }
 
 // readMesh reads a mesh configuration as the control plane does.

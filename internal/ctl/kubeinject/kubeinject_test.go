@@ -58,7 +58,7 @@ const untouched = "# a comment\n%YAML 1.1\n---   # one\napiVersion: v1\nkind:   
 	"---\n{\"kind\": \"Service\"}\n  {\"kind\":\"ConfigMap\"}\n\n---\nkind: List\napiVersion: v1\nitems: [{kind: Service}]\n---"
 
 func TestUntouched(t *testing.T) {
-	injector, err := inject.New(inject.Settings{})
+	injector, err := inject.New(inject.Settings{Hub: "images.example/mesh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestEveryKind(t *testing.T) {
 	for _, text := range texts {
 		listed += "- " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 	}
-	injector, err := inject.New(inject.Settings{})
+	injector, err := inject.New(inject.Settings{Hub: "images.example/mesh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestEveryKind(t *testing.T) {
 
 // TestJSON: JSON stays JSON, beside objects that are untouched.
 func TestJSON(t *testing.T) {
-	injector, err := inject.New(inject.Settings{})
+	injector, err := inject.New(inject.Settings{Hub: "images.example/mesh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(untouched))
 	f.Add([]byte(every))
 	f.Add([]byte("--- {kind: Pod, apiVersion: v1, spec: {containers: [{name: a, image: b}]}}\n---\n{} {}"))
-	injector, err := inject.New(inject.Settings{})
+	injector, err := inject.New(inject.Settings{Hub: "images.example/mesh"})
 	if err != nil {
 		f.Fatal(err)
 	}

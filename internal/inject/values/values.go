@@ -103,11 +103,12 @@ func (l *loose) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*string)(l))
 }
 
-// Default returns the values of a chart that sets none. An empty cluster or domain has a default too.
+// Default returns the values of a chart that sets none. An empty cluster or domain has a default too. The hub has none: a registry that
+// the user did not name may have images of others under these names.
 func Default(cluster, domain string) Values {
 	var v Values
 	g := &v.Global
-	g.Hub, g.Tag, g.Proxy.Image = "fairway", fairway.Release, "proxy"
+	g.Tag, g.Proxy.Image = fairway.Release, "proxyv2"
 	g.MultiCluster.ClusterName = cmp.Or(cluster, "Kubernetes")
 	g.SDS.Token.Audience = "istio-ca"
 	g.Proxy.ClusterDomain = cmp.Or(domain, "cluster.local")
@@ -163,12 +164,21 @@ func (v *Values) Native() bool {
 	return err != nil || on
 }
 
-// Image returns a whole reference, or completes a name with hub, tag and variant.
+// NoHub is why Image has returned nothing.
+const NoHub = "global.hub of the injector's values is empty, and no public registry has the image: write the registry that has yours " +
+	"(--set global.hub=registry.example/mesh of pilotctl install and of kube-inject), or a whole image in the annotation " +
+	"sidecar.istio.io/proxyImage"
+
+// Image returns a whole reference, or completes a name with hub, tag and variant; "" if it is no whole reference and there is no hub.
 func (v *Values) Image(name, variant string) string {
 	if strings.Contains(name, "/") {
 		return name
 	}
-	out := strings.TrimSuffix(v.Global.Hub, "/") + "/" + name
+	hub := strings.TrimSuffix(v.Global.Hub, "/")
+	if hub == "" {
+		return ""
+	}
+	out := hub + "/" + name
 	if v.Global.Tag == "" {
 		return out
 	}

@@ -81,6 +81,8 @@ func start(t *testing.T) world {
 	opts.Identity.CA.State, opts.Identity.Names = t.TempDir(), []string{"127.0.0.1"}
 	const key = "k0123456789abcdefghi"
 	opts.InjectKeyFile = rig.Write(t, rig.Folder(t), "keys", []byte(key))
+	opts.InjectFolder = rig.Folder(t)
+	rig.Write(t, opts.InjectFolder, "values", []byte("global: {hub: images.example/mesh}"))
 	p := plane.Start(t, opts, plane.Holding(t, "rules", threaded))
 	fill := strings.NewReplacer(
 		"KEY", key,
@@ -271,7 +273,7 @@ func TestGoldensAreTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if settings["config"] != nil || settings["values"] != nil || settings["mesh"] != nil {
+		if settings["config"] != nil || settings["values"] != nil || settings["mesh"] != nil || settings["noHub"] != nil {
 			continue // this control plane has none of them
 		}
 		pod["apiVersion"], pod["kind"] = "v1", "Pod"

@@ -46,10 +46,12 @@ func (w *World) StartPlane() { w.StartReplica(0) }
 func (w *World) StartReplica(i int) {
 	t := w.t
 	t.Helper()
+	rig.Write(t, w.dir, "inject/values", []byte("global: {hub: fairway}")) // of images
 	w.planes[i] = rig.ControlPlane{
 		Command: rig.Command{
 			Name: fmt.Sprintf("pilot-discovery-%d", i), Path: Programs[0].Path(t), Dir: w.dir, In: w.Network.Host,
-			Args: []string{"--kubeconfig", w.Kubeconfig(t, nil, "plane", "system:masters"), "--caStateDir", filepath.Join(w.dir, "ca")},
+			Args: []string{"--kubeconfig", w.Kubeconfig(t, nil, "plane", "system:masters"), "--caStateDir", filepath.Join(w.dir, "ca"),
+				"--injectConfigFolder", filepath.Join(w.dir, "inject")},
 		},
 		Secure: replicaAt(i, planePorts[0]), HTTP: fmt.Sprintf(":%d", 8080+i), HTTPS: replicaAt(i, planePorts[1]),
 	}.Launch(t)

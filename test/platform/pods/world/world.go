@@ -81,14 +81,12 @@ func images(t testing.TB, envoy string) map[string]kubelet.Image {
 			i := unpacked.Unpack(t, filepath.Join(folder, name))
 			return kubelet.Image{i.Root, i.Entrypoint[0]}
 		}
-		proxy := of("proxyv2")
 		return map[string]kubelet.Image{
-			"fairway/pilot": of("pilot"), "fairway/proxy": proxy, "fairway/proxyv2": proxy, "bookinfo/service": {Programs[2].Path(t)},
+			"fairway/pilot": of("pilot"), "fairway/proxyv2": of("proxyv2"), "bookinfo/service": {Programs[2].Path(t)},
 		}
 	}
 	return map[string]kubelet.Image{
 		"fairway/pilot":    {Programs[0].Path(t)},
-		"fairway/proxy":    {Programs[1].Path(t), envoy},
 		"fairway/proxyv2":  {Programs[1].Path(t), envoy},
 		"bookinfo/service": {Programs[2].Path(t)},
 	}
