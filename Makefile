@@ -122,6 +122,9 @@ check: schemas ## seconds: vet, and the tests of the rooms, without Envoy
 bench: build ## what a change costs, as a table and as JSON; ARGS= are test/bench's
 	$(GO) run ./test/bench $(ARGS)
 
+sizing: build ## the tables of docs/operate/sizing.md: memory and processor of a control plane for small to large meshes; ARGS= are test/bench's
+	$(GO) run ./test/bench -sizing $(ARGS)
+
 way: schemas ## how much code runs for a change, from its source to the proxy's acknowledgement; ARGS=-v lists the functions
 	@$(GO) run ./test/way $(ARGS)
 

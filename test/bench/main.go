@@ -27,6 +27,7 @@ type options struct {
 	rounds, times           int
 	json, scratch, profiles string
 	limit                   time.Duration
+	sizing                  bool
 }
 
 func main() {
@@ -45,10 +46,28 @@ func main() {
 	flag.StringVar(&o.scratch, "scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")
 	flag.StringVar(&o.profiles, "profiles", "", "folder to write CPU and heap profiles of the server to; taking them disturbs the figures")
 	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "bound on one run of a shape")
+	flag.BoolVar(&o.sizing, "sizing", false, "print the tables of docs/operate/sizing.md; by default with the shapes "+sizingShapes+
+		", 5 rounds and no questions")
 	flag.Parse()
+	if o.sizing {
+		o.forSizing()
+	}
 	if err := measure(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
+	}
+}
+
+// forSizing changes the defaults to those of -sizing.
+func (o *options) forSizing() {
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, set := range map[string]func(){
+		"shapes": func() { o.shapes = sizingShapes }, "rounds": func() { o.rounds = 5 }, "questions": func() { o.questions = "" },
+	} {
+		if !given[name] {
+			set()
+		}
 	}
 }
 
@@ -71,6 +90,7 @@ func measure(o options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var results []any // a result each, and an asking
+	var sized []result
 	for _, text := range strings.FieldsFunc(o.shapes, func(r rune) bool { return r == ',' }) {
 		s, err := parseShape(text)
 		if err != nil {
@@ -83,8 +103,11 @@ func measure(o options) error {
 		if o.against != "" {
 			all[0].Against = &all[1]
 		}
-		results = append(results, all[0])
+		results, sized = append(results, all[0]), append(sized, all[0])
 		print(all[0])
+	}
+	if o.sizing {
+		printSizing(os.Stdout, sized)
 	}
 	if o.questions != "" {
 		s, err := parseShape(o.questions)
