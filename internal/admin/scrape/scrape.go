@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"fairway/internal/admin/bounded"
 	"fairway/internal/compile"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -208,20 +209,16 @@ var stateOf = map[string]string{
 	shards.Stale.String(): stateTimeout, shards.Gone.String(): stateClosed,
 }
 
-// mostClusters is how many clusters have series, the first by name.
-const mostClusters = 200
-
 // collectClusters tells how far each cluster is.
 func (c *collector) collectClusters(ch chan<- prometheus.Metric) {
 	phases := c.scrape.Phases()
-	names := slices.Sorted(maps.Keys(phases))
-	for _, name := range names[:min(len(names), mostClusters)] {
+	for _, name := range bounded.First(slices.Collect(maps.Keys(phases))) {
 		for _, state := range []string{stateSynced, stateSyncing, stateTimeout, stateClosed} {
 			value := 0.0
 			if stateOf[phases[name]] == state {
 				value = 1
 			}
-			ch <- prometheus.MustNewConstMetric(c.states, prometheus.GaugeValue, value, printable.Text(name, printable.Long), state)
+			ch <- prometheus.MustNewConstMetric(c.states, prometheus.GaugeValue, value, name, state)
 		}
 	}
 }

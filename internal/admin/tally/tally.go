@@ -4,13 +4,11 @@
 package tally
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"fairway/internal/printable"
-	"fairway/internal/xdstype"
+	"fairway/internal/admin/bounded"
 )
 
 // Tally has the counters. Any goroutine may call its methods.
@@ -21,15 +19,8 @@ type Tally struct {
 	unregistered, removed    prometheus.Counter
 	queued                   prometheus.Histogram
 
-	mu       sync.Mutex
-	clusters map[string]struct{} // that have a series
+	clusters bounded.Set // that have a series
 }
-
-// Bounds of the label cluster: users name clusters. Further clusters count as xdstype.Other.
-const (
-	mostClusters = 200
-	clusterBytes = 253
-)
 
 // Events are the values of the label event.
 const (
@@ -67,7 +58,6 @@ func New(r prometheus.Registerer, version string) *Tally {
 			Name: "pilot_proxy_queue_time", Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 3, 5, 10, 20, 30},
 			Help: "Seconds from the publication of a change until a response with it began to be sent to a proxy.",
 		}),
-		clusters: map[string]struct{}{},
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "istio_build", Help: "Version of this control plane, as the label tag.",
@@ -94,20 +84,7 @@ func (t *Tally) Event(kind, event string) {
 }
 
 // Failed counts a list or watch of a cluster that failed.
-func (t *Tally) Failed(cluster string) { t.errors.WithLabelValues(t.label(cluster)).Inc() }
-
-// label returns the label of a cluster.
-func (t *Tally) label(cluster string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, known := t.clusters[cluster]; !known {
-		if len(t.clusters) == mostClusters || !printable.Is(cluster, clusterBytes) {
-			return xdstype.Other
-		}
-		t.clusters[cluster] = struct{}{}
-	}
-	return cluster
-}
+func (t *Tally) Failed(cluster string) { t.errors.WithLabelValues(t.clusters.Label(cluster)).Inc() }
 
 // Secret counts a cluster that a Secret began to name, names differently or names no more.
 func (t *Tally) Secret(event string) { t.secrets.WithLabelValues(event).Inc() }

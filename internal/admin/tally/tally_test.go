@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"fairway/internal/admin/bounded"
 )
 
 // TestTally counts one event of each kind.
@@ -40,16 +42,16 @@ remote_cluster_secret_events_total event=add 1
 func TestClustersAreBounded(t *testing.T) {
 	r := prometheus.NewRegistry()
 	c := New(r, "test")
-	for i := range 3 * mostClusters {
+	for i := range 3 * bounded.Most {
 		c.Failed(fmt.Sprint("cluster", i))
 	}
-	c.Failed(strings.Repeat("x", clusterBytes+1))
+	c.Failed(strings.Repeat("x", 254))
 	c.Failed("a\nb")
 	got := series(t, r)
-	if n := strings.Count(got, "controller_sync_errors_total"); n != mostClusters+1 {
-		t.Errorf("%d series, want %d", n, mostClusters+1)
+	if n := strings.Count(got, "controller_sync_errors_total"); n != bounded.Most+1 {
+		t.Errorf("%d series, want %d", n, bounded.Most+1)
 	}
-	if want := fmt.Sprintf("cluster=other %d\n", 2*mostClusters+2); !strings.Contains(got, want) {
+	if want := fmt.Sprintf("cluster=other %d\n", 2*bounded.Most+2); !strings.Contains(got, want) {
 		t.Errorf("%s has no %s", got, want)
 	}
 }
