@@ -2,7 +2,7 @@
 //
 // Rows come in through Input tables. Derive computes rows from rows with a pure
 // function, Group indexes rows by another key, Keys has the distinct keys that rows
-// name, Join pairs the rows of two tables that have a term in common, Union makes
+// name (KeysWhile: while another table has rows), Join pairs the rows of two tables that have a term in common, Union makes
 // one table of several, Noted makes rows of notes. Each computed row records its reads, so a turn recomputes
 // exactly the rows with changed reads, and returns the rows that came out
 // different:

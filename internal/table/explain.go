@@ -8,40 +8,22 @@ import (
 	"fairway/internal/table/cells"
 )
 
-// Ref names a row as it prints.
-type Ref struct {
-	Table string `json:"table"`
-	Key   string `json:"key"`
-}
+// Ref names a row, Explanation what it was made from, and Divergence is a row that differs from the result of its reads.
+type (
+	Ref         = cells.Ref
+	Explanation = cells.Explanation
+	Divergence  = cells.Divergence
+)
 
-func (r Ref) String() string { return r.Table + " " + r.Key }
-
-// Explanation describes which rows a row was made from and which rows depend on it.
-type Explanation struct {
-	Ref
-	// Value is the row as it prints, a column each. It is empty if the key has no row.
-	Value []string `json:"value,omitempty"`
-	// Reads are the rows that were read to make it, its source row first. Absent are the reads that found nothing. A
-	// member of a group, and each side of a join, counts as read.
-	Reads  []Ref `json:"reads,omitempty"`
-	Absent []Ref `json:"absent,omitempty"`
-	// Readers are the source rows of the derivations that read it, each with the name of the derived table. They are computed again when it
-	// changes.
-	Readers []Ref `json:"readers,omitempty"`
-	// More counts reads and readers that are left out.
-	More int `json:"more,omitempty"`
-}
-
-// Explain describes the row with a printed key: what it was made from and what depends on it, at most so many of each.
-// It returns false if there is no such row and no row has looked for it. It fails if there is no such table. It looks
-// at all keys of the table.
+// Explain describes the row with a printed key: what it was made from and what depends on it, at most so many of each. It returns false if
+// there is no such row and no row has looked for it. It fails if there is no such table. It looks at all keys of the table.
 func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool, error) {
 	tx.check(s)
 	n := s.byName[table]
 	if n == nil {
 		return Explanation{}, false, fmt.Errorf("explain a row of table %q: there is no such table", table)
 	}
-	out := Explanation{Ref: Ref{table, key}}
+	out := Explanation{Ref: Ref{Table: table, Key: key}}
 	var found *cells.Cell
 	n.meta().Visit(func(c *cells.Cell, printed string, value any) {
 		if printed != key {
@@ -56,7 +38,7 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 	}
 	if found.Has {
 		tx.made(found, func(c *cells.Cell) bool {
-			ref := Ref{c.Table.Name, c.Table.Text(c)}
+			ref := Ref{Table: c.Table.Name, Key: c.Table.Text(c)}
 			switch {
 			case len(out.Reads)+len(out.Absent) >= most:
 				out.More++
@@ -80,4 +62,6 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 }
 
 // readerRef names the table that a maker makes rows of, and the key of its source row.
-func readerRef(m *cells.Maker) Ref { return Ref{m.Queue.Of.Name, m.From.Table.Text(m.From)} }
+func readerRef(m *cells.Maker) Ref {
+	return Ref{Table: m.Queue.Of.Name, Key: m.From.Table.Text(m.From)}
+}

@@ -120,3 +120,50 @@ func TestKeysKeepNoRows(t *testing.T) {
 	}
 	runtime.KeepAlive([]*Store{bare, counted, listed})
 }
+
+// Keys that only count while another table has rows keep nothing until then, and are then those of all rows.
+func TestKeysAreCountedWhileWanted(t *testing.T) {
+	s := New(Options{Invariants: true})
+	in := NewInput(s, "in", strings.Compare, Same[string])
+	wanted := NewInput(s, "wanted", strings.Compare, Same[string])
+	asked := 0
+	words := KeysWhile(wanted.Table, in.Table, "words", strings.Compare, func(_, v string) []string {
+		if asked++; v == "panic" {
+			panic(v)
+		}
+		return strings.Fields(v)
+	})
+	for i, step := range []struct {
+		do    func()
+		want  string
+		asked int
+		notes int
+	}{
+		{func() { in.Set("a", "tea chess"); in.Set("b", "panic") }, "[]", 0, 0},
+		{func() { wanted.Set("x", ""); in.Set("c", "tea") }, "[chess tea]", 3, 1},
+		{func() { in.Set("c", "golf"); wanted.Set("y", "") }, "[chess golf tea]", 2, 1},
+		{func() { wanted.Delete("x") }, "[chess golf tea]", 0, 1},
+		{func() { wanted.Delete("y"); in.Delete("c") }, "[]", 0, 0},
+		{func() { in.Set("a", "tea"); in.Delete("b") }, "[]", 0, 0},
+		{func() { wanted.Set("x", "") }, "[tea]", 1, 0},
+		{func() { in.Delete("a") }, "[]", 1, 0},
+	} {
+		step.do()
+		asked = 0
+		s.Settle()
+		var got []string
+		notes := 0
+		s.Read(func(tx *Tx) {
+			for k := range All(tx, words) {
+				got = append(got, k)
+			}
+			for range s.Notes(tx) {
+				notes++
+			}
+		})
+		if fmt.Sprint(got) != step.want || asked != step.asked || notes != step.notes {
+			t.Errorf("step %d: keys %v of %d rows, and %d notes; want %s of %d, and %d",
+				i, got, asked, notes, step.want, step.asked, step.notes)
+		}
+	}
+}

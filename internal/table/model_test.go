@@ -23,7 +23,7 @@ const (
 type plan struct {
 	kind  Kind
 	from  int // index of the source table
-	with  int // of a join: index of the other one
+	with  int // of a join: index of the other one; of keys: of the table whose rows make them wanted, 0: they always are
 	emits int // which rows a derivation emits
 	part  int // which rows a derivation computes from; see where
 	reads []planRead
@@ -119,6 +119,7 @@ func drawPlan(t *rapid.T, above int, traps bool) plan {
 		p.kind = KindNotes
 	case 5:
 		p.kind = KindKeys
+		p.with = rapid.IntRange(0, above-1).Draw(t, "with") // 0: always
 	case 0:
 		p.kind = KindGroup
 	case 1:
@@ -227,7 +228,12 @@ func (l *live) declare(name string, p plan) {
 			return notedKey(text), ok && notedKey(text) > 0
 		})
 	case p.kind == KindKeys:
-		keys = Keys(l.numbers(p.from, name+" digests"), name, cmp.Compare[int], groupsOf)
+		from := l.numbers(p.from, name+" digests")
+		if p.with > 0 {
+			keys = KeysWhile(l.numbers(p.with, name+" wanted"), from, name, cmp.Compare[int], groupsOf)
+		} else {
+			keys = Keys(from, name, cmp.Compare[int], groupsOf)
+		}
 	case p.kind == KindGroup:
 		groups = Group(l.numbers(p.from, name+" digests"), name, cmp.Compare[int], groupsOf)
 	case p.kind == KindJoin:
@@ -361,7 +367,11 @@ func (o *oracle) group(i int, p plan) map[int]int {
 // named has a row for each key that some row names.
 func (o *oracle) named(i int, p plan) map[int]int {
 	out := map[int]int{}
-	for k, v := range o.numbers(p.from, fmt.Sprintf("t%d digests", i)) {
+	from := o.numbers(p.from, fmt.Sprintf("t%d digests", i))
+	if p.with > 0 && len(o.numbers(p.with, fmt.Sprintf("t%d wanted", i))) == 0 {
+		return out
+	}
+	for k, v := range from {
 		for _, g := range groupsOf(k, v) {
 			out[g] = modelNamed
 		}

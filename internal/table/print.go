@@ -23,15 +23,13 @@ type Info struct {
 	Rows int
 	// Absent is how many keys without a row are kept because a row read them.
 	Absent int
-	// Edges is how many reads are recorded for the rows of this table; to be
-	// made from a source row is one of them.
+	// Edges is how many reads are recorded for the rows of this table; to be made from a source row is one of them.
 	Edges int
 	// Recomputed counts runs of the derivation since the store began.
 	Recomputed uint64
 }
 
-// Tables describes every table in order of declaration. Inside a Read, use
-// Tx.Tables.
+// Tables describes every table in order of declaration. Inside a Read, use Tx.Tables.
 func (s *Store) Tables() (infos []Info) {
 	s.Read(func(tx *Tx) { infos = tx.Tables() })
 	return infos
@@ -70,8 +68,7 @@ func (s *Store) List(tx *Tx, table, filter string) (Listing, error) {
 	return render(filter), nil
 }
 
-// Print writes a table as List renders it, in aligned columns. Give it a buffer:
-// no turn starts until tx is over.
+// Print writes a table as List renders it, in aligned columns. Give it a buffer: no turn starts until tx is over.
 func (s *Store) Print(w io.Writer, tx *Tx, table, filter string) error {
 	l, err := s.List(tx, table, filter)
 	if err != nil {

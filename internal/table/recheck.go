@@ -8,18 +8,6 @@ import (
 	"fairway/internal/table/cells"
 )
 
-// Divergence is a row of a derivation that differs from the result of its reads.
-type Divergence struct {
-	Table string // the derived table
-	Key   string // of the source row, printed
-	Have  string // the part that differs, as it is
-	Want  string // and as it comes out when it is computed again
-}
-
-func (d Divergence) String() string {
-	return fmt.Sprintf("%s from %s: has %s, and comes out as %s", d.Table, d.Key, d.Have, d.Want)
-}
-
 // Recheck computes n derived rows again from their reads, chosen at random, and returns the rows that come out different: an input of
 // theirs is not recorded, or other code wrote to them. The next Settle computes these again and mends them. Only the owner of the turns may
 // call it, between turns; its cost is that of n rows, whatever the size of the tables.

@@ -110,13 +110,10 @@ func TestExplain(t *testing.T) {
 	f.s.Read(func(tx *Tx) {
 		got, found, err := f.s.Explain(tx, "pairs", "ada bob", 10)
 		want := Explanation{
-			Ref: Ref{
-				"pairs",
-				"ada bob",
-			},
+			Ref:     Ref{Table: "pairs", Key: "ada bob"},
 			Value:   []string{"tea", "tea"},
-			Reads:   []Ref{{"left", "ada"}, {"right", "bob"}},
-			Readers: []Ref{{"both", "ada bob"}},
+			Reads:   []Ref{{Table: "left", Key: "ada"}, {Table: "right", Key: "bob"}},
+			Readers: []Ref{{Table: "both", Key: "ada bob"}},
 		}
 		if diff := gocmp.Diff(want, got); diff != "" || !found || err != nil {
 			t.Error(diff, found, err)

@@ -20,6 +20,14 @@ func (n *Counts) Move(was, now []*Cell) {
 	}
 }
 
+// Clear sets the counts of all keys of a table to 0.
+func (n *Counts) Clear(keys *Set) {
+	for k := range keys.All {
+		n.edit(k)
+		k.Named = 0
+	}
+}
+
 // edit registers a key to be checked at the end of the turn.
 func (n *Counts) edit(c *Cell) {
 	if !c.Marked {

@@ -13,7 +13,7 @@
 //	Tree     the rows of a group, shared between versions; Rows is its typed form
 //	Terms    a user's function that names keys of another table
 //	Counts   how often rows name a key
-//	Listing  a table in print
+//	Listing  a table in print; Explanation and Divergence are rows in print, with their reads
 //
 // Everything here is written by one goroutine, the one with the turn, except that runs of a derivation may call Look at once. The package
 // must not know stores, turns or kinds of tables. Start at Cell and Table.
