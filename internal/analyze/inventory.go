@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"fairway/internal/analyze/absent"
+	"fairway/internal/compile/lacking"
 	"fairway/internal/kubeclient"
 	"fairway/internal/mesh"
 	"fairway/internal/source/kube/translate"
@@ -25,7 +25,7 @@ type inventory struct {
 	namespaces map[string]*corev1.Namespace
 	owners     []owner
 	// serviceAccounts are all that are known, in no order.
-	serviceAccounts []absent.Account
+	serviceAccounts []lacking.Account
 	accountsHidden  bool              // ServiceAccounts of the cluster may not be read
 	injector        map[string]string // the ConfigMap of injection: its keys config and values; nil: there is none
 	remotes         map[string]bool   // clusters that Secrets say how to reach; nil: the Secrets may not be read
@@ -152,7 +152,7 @@ func (i *inventory) lookAtAccounts(
 			return "", 0, err
 		}
 		for n := range all.Items {
-			i.serviceAccounts = append(i.serviceAccounts, absent.Account{Namespace: all.Items[n].Namespace, Name: all.Items[n].Name})
+			i.serviceAccounts = append(i.serviceAccounts, lacking.Account{Namespace: all.Items[n].Namespace, Name: all.Items[n].Name})
 		}
 		return all.Continue, len(all.Items), nil
 	})

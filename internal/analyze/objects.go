@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"fairway/internal/analyze/absent"
+	"fairway/internal/compile/lacking"
 	"fairway/internal/config"
 	"fairway/internal/config/document"
 	"fairway/internal/mesh"
@@ -139,7 +139,7 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 		"/ServiceAccount": func(doc config.Document, tree map[string]any) {
 			a, err := typed[corev1.ServiceAccount](tree)
 			if r.is(doc, tree, &a.ObjectMeta, err) {
-				r.inventory.serviceAccounts = append(r.inventory.serviceAccounts, absent.Account{Namespace: a.Namespace, Name: a.Name})
+				r.inventory.serviceAccounts = append(r.inventory.serviceAccounts, lacking.Account{Namespace: a.Namespace, Name: a.Name})
 			}
 		},
 		"/Node": func(doc config.Document, tree map[string]any) {

@@ -3,12 +3,12 @@ package analyze
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/analyze/absent"
 	"fairway/internal/compile"
+	"fairway/internal/compile/lacking"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source/kube/translate"
@@ -101,11 +101,7 @@ func (w *world) absent(whole bool) absent.Known {
 	}
 	w.graph.Store.Read(func(tx *table.Tx) {
 		for _, m := range table.All(tx, w.graph.Registry.Merged) {
-			for _, id := range slices.Concat(m.Service.Identities, m.Service.Accounts) {
-				if ns, name, ok := absent.AccountOf(strings.TrimPrefix(id, "spiffe://")); ok {
-					known.Accounts = append(known.Accounts, absent.Account{Namespace: ns, Name: name})
-				}
-			}
+			known.Accounts = append(known.Accounts, lacking.AccountsOf(m.Service)...)
 		}
 	})
 	return known

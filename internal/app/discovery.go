@@ -194,7 +194,8 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 		return out, err
 	}
 	out.loop = loop.New(loop.Options{
-		Clock: in.clock, Store: in.graph.Store, Pending: in.graph.Pending, Batches: in.shards.Turn, Read: in.door.Synced,
+		Clock: in.clock, Store: in.graph.Store, Pending: in.graph.Pending, Batches: in.shards.Turn,
+		Read: in.graph.Reading(in.door.Synced, in.shards.AllRead),
 		Complete: func() bool {
 			return in.names == nil || s.opts.Replay != nil || wanted.NamesAnswered(in.graph.Store, in.graph.Networks.Unanswered)
 		},

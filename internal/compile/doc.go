@@ -8,7 +8,7 @@
 //	network      networks, and the gateways between them
 //	peer         which ports take mutual TLS
 //	vouch        which labels of proxies count
-//	selects      which objects hold for a workload; unselected tells of those that hold for none
+//	selects      which objects hold for a workload; unselected tells of those that hold for none, lacking of other names that nothing has
 //	sidecar      what proxies import
 //	policy       filters of AuthorizationPolicy, RequestAuthentication and their kin
 //	patch        EnvoyFilters, for bootstraps and for resources

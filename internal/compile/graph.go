@@ -3,6 +3,7 @@ package compile
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/delegate"
@@ -13,6 +14,7 @@ import (
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/ingress"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/lacking"
 	"fairway/internal/compile/listener"
 	"fairway/internal/compile/member"
 	"fairway/internal/compile/names"
@@ -117,6 +119,7 @@ func New(opts Options) *Graph {
 		unselected.Declare(in, who)
 		inbound.DeclareWaits(reg, peers)
 	}
+	lacking.Declare(in, reg)
 	side := sidecar.Declare(in)
 	policies := policy.Declare(in, who, reg)
 	patches := patch.Declare(in, who)
@@ -172,6 +175,19 @@ func New(opts Options) *Graph {
 		enforced: policies.Enforced, unread: policies.Unread,
 		Out:    Outputs{proxies.Attach(parts...)},
 		Status: status.Declare(s, in),
+	}
+}
+
+// Reading returns read, and has the tables know, before read first returns true, that every source has been read; if some are not waited
+// for any more, they do not count as read.
+func (g *Graph) Reading(read func() bool, all func() bool) func() bool {
+	mark := sync.OnceFunc(func() { g.In.SourcesRead.Set(struct{}{}, true) })
+	return func() bool {
+		is := read()
+		if is && all() {
+			mark()
+		}
+		return is
 	}
 }
 

@@ -25,6 +25,7 @@ type history struct {
 	tb      testing.TB
 	world   *compiletest.World
 	objects map[config.Key]string
+	rows    map[string]source.Rows // of a cluster, each by a name of its own
 	proxies map[mesh.ProxyID]mesh.Proxy
 }
 
@@ -48,7 +49,8 @@ func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFro
 // object draws an object of a kind; few names and hosts, so that they meet.
 func (h *history) object(t *rapid.T) (config.Key, string) {
 	kind := pick(t, "kind",
-		[]string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret", "WorkloadGroup"})
+		[]string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret", "WorkloadGroup",
+			"AuthorizationPolicy"})
 	k := config.Key{Kind: config.Kind(kind), Namespace: pick(t, "namespace", namespaces), Name: pick(t, "name", []string{"one", "two"})}
 	host := pick(t, "host", hosts)
 	var spec string
@@ -111,6 +113,13 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 			k.Name, k.Namespace, pick(t, "holders", []string{"x", "x,y", "*"}), credentialData())
 	}
 	group := "networking.istio.io/v1"
+	if kind == "AuthorizationPolicy" {
+		group = "security.istio.io/v1"
+		spec = fmt.Sprintf(`{rules: [{from: [{source: {%s}}]}]}`, pick(t, "callers", []string{
+			"namespaces: [shop]", "namespaces: [bnak]", "principals: [cluster.local/ns/shop/sa/rebiews]", "serviceAccounts: [bank/reviews]",
+			`principals: ["*/sa/x"]`, "principals: [cluster.local/ns/bank/sa/x]",
+		}))
+	}
 	return k, fmt.Sprintf(
 		"apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s, creationTimestamp: \"2020-01-0%dT00:00:00Z\"}\nspec: %s\n",
 		group, kind, k.Name, k.Namespace, rapid.IntRange(1, 3).Draw(t, "day"), spec)
@@ -126,8 +135,56 @@ var credentialData = sync.OnceValue(func() string {
 	return "data: {tls.crt: " + encoded(certificate) + ", tls.key: " + encoded(key) + "}\n"
 })
 
+// row draws a row of a cluster, with the keys that take it away.
+func (h *history) row(t *rapid.T) (name string, set source.Rows, gone source.Keys) {
+	namespace, letter := pick(t, "row's namespace", namespaces[1:]), pick(t, "letter", []string{"a", "b"})
+	service := mesh.ServiceKey{
+		Host: mesh.Host(letter + "." + namespace + ".svc.cluster.local"), Namespace: namespace, Registry: "Kubernetes/east", Object: letter,
+	}
+	kind := pick(t, "row", []string{"service", "slice", "slice", "workload", "workload", "namespace"})
+	name = kind + " " + namespace + "/" + letter
+	switch kind {
+	case "service":
+		gone.Services = []mesh.ServiceKey{service}
+		set.Services = []*mesh.Service{{
+			Key: service, Ports: []mesh.Port{{Name: "p", Number: 80, Protocol: mesh.HTTP}}, Addresses: []string{"10.1.0.1"},
+			Selects: mesh.Labels(pick(t, "selects", []string{"", "app=a", "app=a,tier=x"})), TargetNames: mesh.Labels(pick(t, "targets",
+				[]string{"", "p=serve"})),
+			Origin: mesh.ObjectRef{Kind: "Service", Namespace: namespace, Name: letter},
+		}}
+	case "slice":
+		slice := &mesh.Slice{Key: mesh.SliceKey{Service: service, Name: pick(t, "slice", []string{"one", "two"})}}
+		name += " " + slice.Key.Name
+		for range rapid.IntRange(0, 1).Draw(t, "endpoints") {
+			slice.Endpoints = []mesh.SliceEndpoint{{ID: slice.Key.Name, Endpoint: mesh.Endpoint{
+				Address: "10.0.0.7", Ports: mesh.PortMap(pick(t, "ports", []string{"", "p=8080"})), ListsAll: true,
+			}}}
+		}
+		gone.Slices, set.Slices = []mesh.SliceKey{slice.Key}, []*mesh.Slice{slice}
+	case "workload":
+		k := mesh.WorkloadKey{Registry: "Kubernetes/east", Namespace: namespace, Name: letter}
+		gone.Workloads = []mesh.WorkloadKey{k}
+		set.Workloads = []*mesh.Workload{{
+			Key: k, ServiceAccount: pick(t, "runs as", []string{"x", "reviews", "rebiews", ""}),
+			Labels: mesh.Labels(pick(t, "pod's labels", []string{"app=a", "app=a,tier=y", "app=aa,pod-template-hash=1", "app=a,tier=x"})),
+		}}
+	default:
+		k := mesh.NamespaceKey{Registry: "Kubernetes/east", Name: namespace}
+		gone.Namespaces, set.Namespaces = []mesh.NamespaceKey{k}, []mesh.Namespace{{Key: k}}
+	}
+	return name, set, gone
+}
+
 func (h *history) step(t *rapid.T) {
-	switch rapid.IntRange(0, 5).Draw(t, "step") {
+	switch rapid.IntRange(0, 8).Draw(t, "step") {
+	case 6, 7:
+		name, set, _ := h.row(t)
+		h.rows[name] = set
+		h.world.In.Apply(source.Batch{Set: set})
+	case 8:
+		name, _, gone := h.row(t)
+		delete(h.rows, name)
+		h.world.In.Apply(source.Batch{Gone: gone})
 	case 0:
 		p := compiletest.Sidecar(pick(t, "proxy", []string{"p", "q"}), pick(t, "in", namespaces),
 			pick(t, "ip", []string{"10.0.0.1", "10.0.0.3"}))
@@ -160,13 +217,20 @@ func (h *history) step(t *rapid.T) {
 // After any history the tables, problems and published resources are the same as those of the same mesh made at once.
 func TestHistoryLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		h := &history{t: rt, tb: t, world: compiletest.New(t), objects: map[config.Key]string{}, proxies: map[mesh.ProxyID]mesh.Proxy{}}
+		h := &history{
+			t: rt, tb: t, world: compiletest.New(t), objects: map[config.Key]string{}, rows: map[string]source.Rows{},
+			proxies: map[mesh.ProxyID]mesh.Proxy{},
+		}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			h.step(rt)
 			if rapid.Bool().Draw(rt, "settle") {
 				h.world.Settle()
 			}
+			if rapid.IntRange(0, 9).Draw(rt, "read") == 0 {
+				h.world.In.SourcesRead.Set(struct{}{}, true)
+			}
 		}
+		h.world.In.SourcesRead.Set(struct{}{}, true)
 		h.world.Settle()
 		if found := h.world.Store.Recheck(1000); len(found) > 0 {
 			rt.Fatalf("rows are not what their reads make of them: %v", found)
@@ -175,9 +239,13 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 		for _, k := range sortedObjects(h.objects) {
 			fresh.Apply(h.objects[k])
 		}
+		for _, rows := range h.rows {
+			fresh.In.Apply(source.Batch{Set: rows})
+		}
 		for _, id := range sortedProxies(h.proxies) {
 			fresh.Connect(h.proxies[id])
 		}
+		fresh.In.SourcesRead.Set(struct{}{}, true)
 		fresh.Settle()
 		if diff := cmp.Diff(everything(fresh), everything(h.world)); diff != "" {
 			rt.Fatalf("-from scratch +after its history\n%s", diff)

@@ -56,6 +56,19 @@ func (l Labels) Map() map[string]string {
 	return m
 }
 
+// Without returns the labels without those whose names left returns true for.
+func (l Labels) Without(left func(name string) bool) Labels {
+	pairs := l.Pairs()
+	out := slices.DeleteFunc(pairs, func(p string) bool {
+		name, _, _ := strings.Cut(p, "=")
+		return left(name)
+	})
+	if len(out) == len(pairs) {
+		return l
+	}
+	return Labels(strings.Join(out, ","))
+}
+
 // SelectedBy reports whether every pair of selector is among l. An empty selector selects everything.
 func (l Labels) SelectedBy(selector Labels) bool {
 	have := l.Pairs()

@@ -64,6 +64,9 @@ func (o *Outside) Stage(g *compile.Graph) {
 	if o.HealthReady {
 		in.HealthReady.Set(struct{}{}, true)
 	}
+	if o.SourcesRead {
+		in.SourcesRead.Set(struct{}{}, true)
+	}
 	stage(in.HealthStored, o.HealthStored)
 	stage(in.Members, o.Members)
 	for _, r := range o.Roots {

@@ -59,6 +59,7 @@ type Outside struct {
 	Proxies      []Row[mesh.ProxyID, mesh.Proxy]
 	Health       []Row[mesh.ProxyID, mesh.HealthReport] `json:",omitempty"`
 	HealthReady  bool
+	SourcesRead  bool                                 `json:",omitempty"`
 	HealthStored []Row[config.Key, bool]              `json:",omitempty"`
 	Members      []Row[mesh.ProxyID, input.Member]    `json:",omitempty"`
 	Roots        []Row[mesh.ResourceKey, []byte]      `json:",omitempty"` // certificates of authorities
@@ -79,6 +80,7 @@ func Take(head Head, from *shards.Set, g *compile.Graph) *Snapshot {
 	in := g.In
 	out := &Snapshot{Head: head, Sources: from.All(), Outside: Outside{
 		Proxies: rows(g, in.Proxies), Health: rows(g, in.Health), HealthReady: len(rows(g, in.HealthReady)) > 0,
+		SourcesRead:  len(rows(g, in.SourcesRead)) > 0,
 		HealthStored: rows(g, in.HealthStored), Members: rows(g, in.Members), KeySets: rows(g, in.KeySets), Resolved: rows(g, in.Resolved),
 		Rejections: rows(g, in.Rejections), Unreadable: rows(g, in.Unreadable), OnDemand: len(rows(g, g.Secrets.OnDemand)) > 0,
 	}}

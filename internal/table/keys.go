@@ -20,12 +20,10 @@ type counted struct {
 	counts cells.Counts
 }
 
-// Keys declares the table of the distinct keys that names returns for the rows of
-// from. A key is in it while at least one row names it. The table changes when the first row names a key and when the last one stops,
-// however many rows there are between. names is a pure function; its result may repeat a key. If it panics, the row names nothing and
-// carries a note of *PanicError.
-//
-// Use Group or Index if the rows behind a key are of interest.
+// Keys declares the table of the distinct keys that names returns for the rows of from. A key is in it while at least one row names it. The
+// table changes when the first row names a key and when the last one stops, however many rows there are between. names is a pure function;
+// its result may repeat a key. If it panics, the row names nothing and carries a note of *PanicError. Use Group or Index if the rows behind
+// a key are of interest.
 func Keys[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, names func(k K, v V) []G,
 ) *Table[G, struct{}] {

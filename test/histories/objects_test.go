@@ -564,7 +564,8 @@ func (d draw) telemetry() string {
 // authorizationPolicy is one for workloads, for namespaces or for gateways; some ask for what only requests have.
 func (d draw) authorizationPolicy() string {
 	rule := pick(d, "{}", `{to: [{operation: {ports: ["8080"]}}]}`, "{to: [{operation: {methods: [GET], paths: [/a*]}}]}",
-		"{from: [{source: {namespaces: [shop]}}]}",
+		"{from: [{source: {namespaces: [shop]}}]}", "{from: [{source: {namespaces: [elsewhere], serviceAccounts: [shop/wbe]}}]}",
+		"{from: [{source: {principals: [cluster.local/ns/shop/sa/web, cluster.local/ns/bank/sa/a]}}]}",
 		`{from: [{source: {principals: ["*/sa/web"]}}], when: [{key: "request.auth.claims[groups]", values: [a]}]}`)
 	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",
 		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")

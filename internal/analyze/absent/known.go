@@ -3,12 +3,10 @@ package absent
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"fairway/internal/compile/lacking"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 )
-
-// Account is a service account.
-type Account struct{ Namespace, Name string }
 
 // Known is the known part of a mesh.
 type Known struct {
@@ -16,8 +14,8 @@ type Known struct {
 	Pods       []*corev1.Pod // one at least for each account and each set of labels
 	Services   []*corev1.Service
 	Namespaces []string
-	Accounts   []Account // ServiceAccounts, and accounts that services name
-	Domains    []string  // trust domains of the mesh
+	Accounts   []lacking.Account // ServiceAccounts, and accounts that services name
+	Domains    []string          // trust domains of the mesh
 
 	Whole          bool // all pods, Services and namespaces of a cluster are known; else those of some files
 	AccountsHidden bool // ServiceAccounts may not be read
@@ -42,7 +40,7 @@ func (k Known) Problems() []mesh.Problem {
 	}
 	for _, o := range k.Objects {
 		if o.Kind == config.WorkloadEntry || o.Kind == config.WorkloadGroup {
-			for _, e := range entries(o) {
+			for _, e := range lacking.Entries(o) {
 				l.machines[o.Namespace] = append(l.machines[o.Namespace], mesh.MakeLabels(e.GetLabels()))
 			}
 		}

@@ -2,16 +2,12 @@ package absent
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
-	policies "fairway/internal/compile/selects"
+	"fairway/internal/compile/lacking"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
-	"fairway/internal/spelling"
 )
 
 // unserved notes Services that select no pod, and their ports with a name for a target that no container of the selected pods has. Files
@@ -47,28 +43,16 @@ func (l *look) enlisted(s *corev1.Service) bool {
 }
 
 func (l *look) podless(s *corev1.Service) {
-	selector := mesh.MakeLabels(s.Spec.Selector)
-	meant := policies.Meant(selector, func(yield func(mesh.Labels) bool) {
+	p := lacking.Podless(ref(s), mesh.MakeLabels(s.Spec.Selector), func(yield func(mesh.Labels) bool) {
 		for _, p := range l.pods[s.Namespace] {
 			if !yield(mesh.MakeLabels(p.Labels)) {
 				return
 			}
 		}
 	})
-	p := mesh.Problem{
-		Object: ref(s), Field: "spec.selector", Code: code.NoEndpoints, Severity: mesh.Warning,
-		Message: fmt.Sprintf("no pod of namespace %s has the labels %s: requests to the Service fail", s.Namespace, selector),
+	if p.Severity == mesh.Warning || l.Whole {
+		l.note(p)
 	}
-	switch {
-	case meant != "":
-		name, value, _ := strings.Cut(meant, "=")
-		p.Fix = "did you mean " + name + ": " + value + "?"
-	case l.Whole:
-		p.Severity, p.Fix = mesh.Info, "mend the selector, or start pods with these labels"
-	default:
-		return
-	}
-	l.note(p)
 }
 
 // untargeted notes the ports of a Service that lead to a name which no container of its pods has for a port.
@@ -91,19 +75,7 @@ func (l *look) untargeted(s *corev1.Service, pods []*corev1.Pod) {
 		if name == "" || names[name] {
 			continue
 		}
-		fix := spelling.DidYouMean(name, maps.Keys(names), 2)
-		switch {
-		case fix != "":
-		case len(names) > 0:
-			fix = "write a name that they have (" + strings.Join(slices.Sorted(maps.Keys(names)), ", ") + "), or a number"
-		default:
-			fix = "name the port of the container, or write a number"
-		}
-		l.note(mesh.Problem{
-			Object: ref(s), Field: fmt.Sprintf("spec.ports[%d].targetPort", i), Code: code.UnknownPort, Severity: mesh.Warning,
-			Message: fmt.Sprintf("no container of the selected pods has a port named %q: requests to port %d fail", name, p.Port),
-			Fix:     fix,
-		})
+		l.note(lacking.Untargeted(ref(s), fmt.Sprintf("spec.ports[%d].targetPort", i), name, uint32(p.Port), names))
 	}
 }
 

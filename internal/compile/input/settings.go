@@ -238,6 +238,14 @@ func (t *Tables) TrustDomains(r *table.Reader) []string {
 	return append([]string{t.TrustDomain(r)}, t.field(r, "trust_domain_aliases").GetTrustDomainAliases()...)
 }
 
+// SelectsNamespaces reports whether workloads of only some namespaces are read (MeshConfig.discoverySelectors).
+func (t *Tables) SelectsNamespaces(r *table.Reader) bool {
+	return len(t.field(r, "discovery_selectors").GetDiscoverySelectors()) > 0
+}
+
+// AllRead reports whether every source has been read, so that what is not known does not exist.
+func (t *Tables) AllRead(r *table.Reader) bool { return table.Has(r, t.SourcesRead.Table, struct{}{}) }
+
 // H2Upgrade reports whether HTTP/1.1 connections to services are upgraded to HTTP/2 unless a DestinationRule says otherwise.
 func (t *Tables) H2Upgrade(r *table.Reader) bool {
 	return t.field(r, "h2_upgrade_policy").GetH2UpgradePolicy() == meshconfig.MeshConfig_UPGRADE

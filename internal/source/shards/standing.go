@@ -71,6 +71,18 @@ func (s *Set) Synced() bool {
 	return s.syncedReported
 }
 
+// AllRead reports whether every source has been read: none is waited for, or was given up.
+func (s *Set) AllRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.members {
+		if m.phase == Waiting || m.phase == Late {
+			return false
+		}
+	}
+	return true
+}
+
 // synced reports whether no source is waited for. mu is held.
 func (s *Set) synced() bool {
 	for _, m := range s.members {
