@@ -30,6 +30,7 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 	byLabel := table.Group(views, "gateway/views by label", strings.Compare, func(l mesh.Layer, _ struct{}) []string {
 		return append(mesh.Labels(l.Name).Pairs(), "")
 	}).SkipInOrigins()
+	routers := t.declareRouters(gateways)
 	t.Selected = table.Derive(gateways, "gateway/selected", compareSelected, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(SelectedKey, *config.Object)) {
 			selector := mesh.MakeLabels(config.Spec[*networking.Gateway](o).GetSelector())
@@ -49,10 +50,8 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 				noteScoped(r, o, elsewhere)
 			}
 			if !found && elsewhere == "" {
-				r.Note(
-					o.Problem("spec.selector", code.NoRouter, mesh.Info,
-						"no connected gateway proxy has the labels "+string(selector), "start one, or select labels that one has"),
-				)
+				r.Note(o.Problem("spec.selector", code.NoRouter, mesh.Info, "no connected gateway proxy has the labels "+string(selector),
+					t.meant(r, o, selector, routers)))
 			}
 		})
 	layers := table.Derive(t.Selected, "gateway/layers", compareSelected, table.Same[struct{}],
@@ -62,6 +61,51 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 	t.layers = table.Group(layers, "gateway/layers of a gateway", config.CompareKey, func(k SelectedKey, _ struct{}) []config.Key {
 		return []config.Key{k.Gateway}
 	})
+}
+
+// router is a namespace with a gateway proxy, and all labels of the proxy.
+type router struct {
+	namespace string
+	labels    mesh.Labels
+}
+
+func compareRouter(a, b router) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.labels, b.labels))
+}
+
+type allRouters = table.Table[struct{}, table.Rows[router, struct{}]]
+
+// declareRouters finds the labels of connected gateway proxies while there are Gateways. A layer has only labels that objects ask for.
+func (t *Tables) declareRouters(gateways *table.Table[config.Key, *config.Object]) *allRouters {
+	of := table.KeysWhile(gateways, t.in.Proxies.Table, "gateway/routers", compareRouter, func(id mesh.ProxyID, p mesh.Proxy) []router {
+		if !id.IsRouter() {
+			return nil
+		}
+		return []router{{p.Namespace, p.Labels}}
+	})
+	return table.Index(of, "gateway/all routers", func(struct{}, struct{}) int { return 0 },
+		func(router, struct{}) []struct{} { return []struct{}{{}} }).SkipInOrigins()
+}
+
+// mostRouters is how many sets of labels of gateway proxies are looked at for the one that a selector means.
+const mostRouters = 100
+
+// meant returns how to mend a Gateway's selector that selects no proxy.
+func (t *Tables) meant(r *table.Reader, o *config.Object, selector mesh.Labels, routers *allRouters) string {
+	all, _ := table.Get(r, routers, struct{}{})
+	looked := 0
+	pair := selects.Meant(selector, func(yield func(mesh.Labels) bool) {
+		for at := range all.All() {
+			if looked++; looked > mostRouters || t.selects(r, o, mesh.Layer{Namespace: at.namespace}) && !yield(at.labels) {
+				return
+			}
+		}
+	})
+	if pair == "" {
+		return "start one, or select labels that one has"
+	}
+	name, value, _ := strings.Cut(pair, "=")
+	return "did you mean " + name + ": " + value + "?"
 }
 
 // writtenKey names one server of one Gateway, for all layers that serve it.
