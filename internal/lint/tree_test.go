@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 	},
 	"ctl": {
 		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot",
-		"spelling", "state", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs",
+		"source/kube/translate", "spelling", "state", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable", "spelling"},

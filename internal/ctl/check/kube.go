@@ -15,6 +15,7 @@ import (
 	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/output"
 	"fairway/internal/kubeclient"
+	"fairway/internal/source/kube/translate"
 )
 
 // Pages about clusters.
@@ -136,12 +137,7 @@ func (k kube) names(ctx context.Context, r *results) {
 	r.ok("cluster DNS", "%s ready", output.Plural(runs, "pod"))
 }
 
-func isReady(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil &&
-		slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
-}
+func isReady(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning && translate.Ready(p) }
 
 // nodes looks at the kernels and architectures of nodes.
 func (k kube) nodes(ctx context.Context, r *results) {

@@ -3,6 +3,7 @@ package translate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"unique"
@@ -125,14 +126,17 @@ func (r Registry) Workload(p *corev1.Pod) (w *mesh.Workload, problems []mesh.Pro
 }
 
 func podHealth(p *corev1.Pod) mesh.Health {
-	if p.DeletionTimestamp == nil {
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				return mesh.Healthy
-			}
-		}
+	if Ready(p) {
+		return mesh.Healthy
 	}
 	return mesh.Unready
+}
+
+// Ready reports whether a Pod takes requests: it is ready, and does not end.
+func Ready(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // podAddresses lists a Pod's addresses, the primary one first.
