@@ -139,8 +139,11 @@ func (i injection) pod(p pod) bool {
 			"made now: "+verdict.Reason,
 			"restart it; pilotctl check-inject shows which webhook injects it")
 	}
-	if verdict.Inject && !p.runs {
+	switch {
+	case verdict.Inject && !p.runs:
 		i.tryOut(p, labels, problem)
+	case verdict.Inject && p.Annotations[annotation.SidecarStatus.Name] != "" && i.injector != nil:
+		i.compareImages(p, labels, problem)
 	}
 	if verdict.Inject || already {
 		reserved(p, problem)
@@ -167,6 +170,27 @@ func (i injection) tryOut(p pod, labels map[string]string, problem func(s mesh.S
 			problem(mesh.Error, "metadata.annotations["+of[1]+"]", code.BadAnnotation, "pods with it are not made: "+of[2],
 				"write a value as the message says, or leave the annotation out")
 		}
+	}
+}
+
+// compareImages notes a running pod that was injected with another image of the proxy than it would be now.
+func (i injection) compareImages(p pod, labels map[string]string, problem func(s mesh.Severity, field, what, message, fix string)) {
+	runs, has := proxyImage(p.Pod)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.Pod)
+	if err != nil || !has {
+		return
+	}
+	result, err := i.by.Inject(inject.Request{Pod: tree, Namespace: p.Namespace, NamespaceLabels: labels})
+	if err != nil || result.Pod == nil {
+		return // the next pod of its owner is refused, which its API server says
+	}
+	var made corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(result.Pod, &made); err != nil {
+		return
+	}
+	if now, has := proxyImage(&made); has && now != runs {
+		problem(mesh.Warning, "spec.containers", code.OtherProxyImage,
+			fmt.Sprintf("the pod runs the proxy's image %s, and would have %s if it were made now", runs, now), "restart it")
 	}
 }
 

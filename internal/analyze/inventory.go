@@ -172,8 +172,8 @@ func (i *inventory) running(p *corev1.Pod, seen map[string]bool, held func(kind,
 			}
 		}
 	}
-	has := slices.ContainsFunc(p.Spec.Containers, isProxy) || slices.ContainsFunc(p.Spec.InitContainers, isProxy)
-	alike := fmt.Sprint(ref, "|", has, "|", mesh.MakeLabels(withoutPerPod(p.Labels)))
+	image, has := proxyImage(p)
+	alike := fmt.Sprint(ref, "|", has, image, "|", mesh.MakeLabels(withoutPerPod(p.Labels)))
 	if held(ref.Kind, ref.Namespace, ref.Name) || held("Pod", p.Namespace, p.Name) || seen[alike] {
 		return
 	}
@@ -198,6 +198,16 @@ func withoutPerPod(labels map[string]string) map[string]string {
 const proxyContainer = "istio-proxy"
 
 func isProxy(c corev1.Container) bool { return c.Name == proxyContainer }
+
+// proxyImage returns the image of a pod's proxy; false: it has no proxy.
+func proxyImage(p *corev1.Pod) (string, bool) {
+	for _, list := range [...][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
+		if at := slices.IndexFunc(list, isProxy); at >= 0 {
+			return list[at].Image, true
+		}
+	}
+	return "", false
+}
 
 // secretOfClusters keeps the names of the clusters in a Secret.
 func (i *inventory) secretOfClusters(s *corev1.Secret) {

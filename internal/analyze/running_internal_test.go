@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,5 +91,39 @@ func TestNamespacesWithout(t *testing.T) {
 	}
 	if got := told("stable"); len(got) != 4 || !got["enabled"] || !got["canary"] {
 		t.Errorf("of revision stable: %v", got)
+	}
+}
+
+// A pod that was injected with another image than it would be now is reported; one with the same image is not, nor is any without the
+// ConfigMap of injection, which names the image.
+func TestImagesOfProxies(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		i := newInventory()
+		i.namespaces["shop"] = &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"istio-injection": "enabled"}},
+		}
+		if known {
+			i.injector = map[string]string{"values": `{"global": {"hub": "registry.example", "tag": "2.0", "proxy": {"image": "proxy"}}}`}
+		}
+		for name, image := range map[string]string{"old": "registry.example/proxy:1.0", "new": "registry.example/proxy:2.0"} {
+			i.running(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop", Name: name, Labels: map[string]string{"app": name},
+					Annotations: map[string]string{"sidecar.istio.io/status": `{"initContainers":null,"containers":["istio-proxy"],"volumes":null}`},
+				},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}, {Name: proxyContainer, Image: image}}},
+			}, map[string]bool{}, func(string, string, string) bool { return false })
+		}
+		w := &world{inventory: i, root: "istio-system"}
+		w.injecting()
+		var got []string
+		for _, p := range w.problems {
+			got = append(got, p.Code+" "+p.String())
+		}
+		want := "OtherProxyImage warning: Pod shop/old spec.containers: the pod runs the proxy's image registry.example/proxy:1.0, " +
+			"and would have registry.example/proxy:2.0 if it were made now; restart it"
+		if text := strings.Join(got, "\n"); text != want && known || text != "" && !known {
+			t.Errorf("known: %v, the problems are\n%s", known, text)
+		}
 	}
 }

@@ -388,6 +388,8 @@ const (
 	NoProxy = "NoProxy"
 	// NotInjected: no pod of a namespace gets a proxy.
 	NotInjected = "NotInjected"
+	// OtherProxyImage: a pod runs another image of the proxy than one that is injected now.
+	OtherProxyImage = "OtherProxyImage"
 	// ReservedUser: a container runs as the proxy's user, so its connections bypass the proxy.
 	ReservedUser = "ReservedUser"
 	// UnknownAnnotation: an annotation has a name of Istio's and means nothing.
