@@ -39,7 +39,7 @@ type accounts struct {
 }
 
 // declareAccounts finds the accounts of workloads while wanted has rows.
-func declareAccounts(in *input.Tables, reg *registry.Tables, wanted *table.Table[struct{}, struct{}]) accounts {
+func declareAccounts(in *input.Tables, reg *registry.Tables, wanted *table.Table[config.Key, struct{}]) accounts {
 	const name = "callers"
 	objects := func(of *input.Objects) *table.Table[Account, struct{}] {
 		return table.KeysWhile(wanted, of, name+"/"+of.Name(), compareAccount, func(k config.Key, o *config.Object) (out []Account) {
@@ -123,17 +123,15 @@ func (a read) Namespaces() iter.Seq[string] {
 // declareCallers notes callers of AuthorizationPolicies that no workload is. ServiceAccounts are not read, so accounts are only reported if
 // they resemble one that a workload has.
 func declareCallers(in *input.Tables, reg *registry.Tables) {
-	wanted := table.Keys(in.AuthorizationPolicies, "callers/wanted", compareNothing, func(_ config.Key, o *config.Object) []struct{} {
-		if !names(o) {
-			return nil
-		}
-		return []struct{}{{}}
-	})
+	naming := func(_ config.Key, o *config.Object) bool { return names(o) }
+	wanted := table.DeriveWhere(in.AuthorizationPolicies, naming, "callers/wanted", config.CompareKey, table.Same[struct{}],
+		func(_ *table.Reader, k config.Key, _ *config.Object, emit func(config.Key, struct{})) {
+			emit(k, struct{}{})
+		})
 	known := declareAccounts(in, reg, wanted)
 	clusters := table.Keys(in.Namespaces, "callers/clusters", compareNothing, func(mesh.NamespaceKey, mesh.Namespace) []struct{} {
 		return []struct{}{{}}
 	})
-	naming := func(_ config.Key, o *config.Object) bool { return names(o) }
 	table.DeriveWhere(in.AuthorizationPolicies, naming, in.AuthorizationPolicies.Name()+"/callers", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if !in.AllRead(r) {
