@@ -30,8 +30,8 @@ func same(p mesh.Problem) string {
 	return fmt.Sprint(p.Code, " ", p.Object.Kind, " ", p.Object.Namespace, "/", p.Object.Name, " ", p.Field)
 }
 
-// TestFixesLeadToNoOther: a text that is changed as the fix of a problem says has no new problem. The texts are those of the golden tests of
-// this room, and of those that make the rows of a control plane, each alone.
+// TestFixesLeadToNoOther: a text that is changed as the fix of a problem says has no new problem. The texts are those of the golden tests
+// of this room, and of those that make the rows of a control plane, each alone.
 func TestFixesLeadToNoOther(t *testing.T) {
 	applied := 0
 	fixes := func(t *testing.T, a *golden.Archive) {
