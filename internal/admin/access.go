@@ -45,6 +45,9 @@ func viewerOf(r *http.Request) viewer {
 	return v
 }
 
+// callerOf returns the namespace of a caller that proved one.
+func callerOf(r *http.Request) string { return viewerOf(r).namespace }
+
 // sees reports whether the viewer may see a namespace's objects. Only viewers that see all may see objects without a namespace.
 func (v viewer) sees(namespace string) bool {
 	return v.all || namespace != "" && namespace == v.namespace

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/admin/scrape"
 	"fairway/internal/compile"
 	"fairway/internal/config"
+	"fairway/internal/levels"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
@@ -34,8 +35,12 @@ func door(profiles bool) http.Handler {
 			Questions: func() int { return 0 },
 		},
 	)
+	scopes, err := levels.New("info", levels.Control())
+	if err != nil {
+		panic(err)
+	}
 	return (&admin.Pages{
-		Graph: graph, Streams: server, Questions: atOnce(metrics), Metrics: metrics,
+		Levels: scopes, Graph: graph, Streams: server, Questions: atOnce(metrics), Metrics: metrics,
 		Ready: func() error { return nil }, Problems: graph.Problems,
 		Proxy: func(library.ProxyID) (mesh.Proxy, bool) { return mesh.Proxy{}, false }, Authority: func() any { return "roots" },
 		Live: func(admin.LiveQuestion) page.Live { return page.Live{State: page.LiveYes} },
@@ -84,6 +89,24 @@ func TestWhoSeesWhat(t *testing.T) {
 		{name: "loopback, tables", from: local, path: "/debug/tablez", want: 200},
 		{name: "loopback, profiles", from: local, path: "/debug/pprof/cmdline", want: 200},
 		{name: "loopback, the authority", from: local, path: "/debug/caz", want: 200, says: "roots"},
+		{name: "loopback, levels", from: local, path: "/debug/scopez", want: 200, says: `"output_level": "info"`},
+		{
+			name: "loopback changes levels", from: local, path: "/debug/scopez?level=kube:debug", method: http.MethodPost,
+			header: [2]string{"Content-Type", "application/json; charset=utf-8"}, want: 200, says: `"output_level": "debug"`,
+		},
+		{
+			name: "a form changes levels", from: local, path: "/debug/scopez?level=kube:none", method: http.MethodPost,
+			header: [2]string{"Content-Type", "application/x-www-form-urlencoded"}, want: 415,
+		},
+		{name: "levels are only posted", from: local, path: "/debug/scopez?level=kube:none", method: http.MethodPut, want: 405},
+		{
+			name: "a namespace, levels", from: stranger, tls: none, path: "/debug/scopez",
+			header: [2]string{"Authorization", "Bearer shop"}, want: 403,
+		},
+		{
+			name: "a namespace changes levels", from: stranger, tls: none, path: "/debug/scopez?level=none", method: http.MethodPost,
+			header: [2]string{"Authorization", "Bearer shop"}, want: 403,
+		},
 		{name: "a stranger", from: stranger, path: "/debug/syncz", want: 403, says: "by https on port 15017"},
 		{name: "a stranger, the authority", from: stranger, path: "/debug/caz", want: 403},
 		{name: "a stranger, profiles", from: stranger, path: "/debug/pprof/heap", want: 403},

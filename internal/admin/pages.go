@@ -22,6 +22,7 @@ import (
 	"fairway/internal/admin/page"
 	"fairway/internal/compile"
 	"fairway/internal/config"
+	"fairway/internal/levels"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/questions"
@@ -65,6 +66,8 @@ type Pages struct {
 	Plan func(context.Context, change.Question) (any, error)
 	// Lines returns the content of /debug/logz; nil: there is no such page.
 	Lines func() string
+	// Levels has the content of /debug/scopez; nil: there is no such page.
+	Levels *levels.Levels
 	// Sources returns the content of /debug/sourcez; nil: there is no such page.
 	Sources func() any
 	// Writes returns the content of /debug/writez; nil: nothing is written into a cluster, and there is no such page.
@@ -151,6 +154,9 @@ func (p *Pages) debug() []debugPage {
 		show := func(w http.ResponseWriter, _ *http.Request) { writeText(w, p.Lines()) }
 		all = append(all, debugPage{"logz", "the last lines of the log", show, true})
 	}
+	if p.Levels != nil {
+		all = append(all, debugPage{"scopez", levelsAbout, p.Levels.Page(p.Access.Log, callerOf), true})
+	}
 	if p.Snapshot != nil {
 		all = append(all, debugPage{
 			"snapshotz", "the control plane's input, without secrets, for pilotctl plan and pilot-discovery replay", p.snapshotz, true,
@@ -180,7 +186,8 @@ func (p *Pages) Index() (out []Entry) {
 // that does not answer them gets no traffic any more.
 func Open() []string { return []string{"/ready", "/healthz/ready"} }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD, and planz POST. All callers may read readiness and metrics;
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD, planz POST, and
+// scopez all of them. All callers may read readiness and metrics;
 // guard checks each request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)

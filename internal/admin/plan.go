@@ -10,8 +10,14 @@ import (
 	"fairway/internal/questions"
 )
 
-// planPath is the only page that is posted to.
-const planPath = "/debug/planz"
+// The pages that are posted to.
+const (
+	planPath   = "/debug/planz"
+	levelsPath = "/debug/scopez"
+)
+
+const levelsAbout = "the levels of the log, by scope; POST ?level=kube:debug,ads:warn or ?reset=true changes them, " +
+	"as pilotctl admin log does"
 
 // planTick divides the time at which callers of one namespace are answered. How long a trial takes depends on objects and proxies of
 // others, and must not show.
@@ -19,8 +25,11 @@ const planTick = 100 * time.Millisecond
 
 // methods are those that a debug page answers.
 func methods(path string) string {
-	if path == planPath {
+	switch path {
+	case planPath:
 		return http.MethodPost
+	case levelsPath:
+		return "GET, HEAD, POST"
 	}
 	return "GET, HEAD"
 }

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/admin/change"
 	"fairway/internal/admin/page"
 	"fairway/internal/golden"
+	"fairway/internal/levels"
 	"fairway/internal/snapshot"
 )
 
@@ -79,8 +80,8 @@ func pagesText(t *testing.T, others []servedPage) string {
 		Applies: func(context.Context, string, string, string, string) (page.Reaches, error) {
 			return page.Reaches{}, nil
 		},
-		Plan:     func(context.Context, change.Question) (any, error) { return nil, nil },
-		Snapshot: func() *snapshot.Snapshot { return nil }, Access: admin.Access{Profiles: true},
+		Plan:   func(context.Context, change.Question) (any, error) { return nil, nil },
+		Levels: new(levels.Levels), Snapshot: func() *snapshot.Snapshot { return nil }, Access: admin.Access{Profiles: true},
 	}
 	var debug, instead, rest strings.Builder
 	for _, d := range p.Index() {

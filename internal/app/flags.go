@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/disk"
 	"fairway/internal/inherited"
+	"fairway/internal/levels"
 )
 
 // ErrFailed marks an error of a program with valid options: its exit code is 1. For a mistake in flags or files it is 2.
@@ -62,7 +62,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
 	fs.BoolVar(&f.logJSON, "log_as_json", false, "write the log as JSON")
 	fs.StringVar(&f.logLevel, "log_output_level", "info",
-		"debug, info, warn, error or none; Istio's scope:level lists are read by their default")
+		"debug, info, warn, error or none; or a list, as default:info,kube:debug: pilotctl admin log lists the scopes")
 	inherited.Control().Accept(fs)
 }
 
@@ -149,7 +149,7 @@ func bindBounds(fs *pflag.FlagSet, o *Options) {
 
 // Options checks the flags and returns them as options that log to w.
 func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
-	level, err := inherited.Level(f.logLevel)
+	scopes, err := levels.New(f.logLevel, levels.Control())
 	if err != nil {
 		return Options{}, err
 	}
@@ -157,12 +157,7 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	if opts.SecureAddr == "" && !f.set.Changed("grpcAddr") {
 		opts.GRPCAddr = plaintextAll
 	}
-	handler := &slog.HandlerOptions{Level: level}
-	if f.logJSON {
-		opts.Log = slog.New(slog.NewJSONHandler(w, handler))
-	} else {
-		opts.Log = slog.New(slog.NewTextHandler(w, handler))
-	}
+	opts.Levels, opts.Log = scopes, scopes.Log(w, f.logJSON)
 	inherited.Control().Report(opts.Log, os.LookupEnv, f.set)
 	e := environment.Reader{Lookup: os.LookupEnv}
 	for _, of := range []struct {

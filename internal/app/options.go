@@ -15,6 +15,7 @@ import (
 	"fairway/internal/app/secure"
 	"fairway/internal/compile/input"
 	"fairway/internal/disk"
+	"fairway/internal/levels"
 	"fairway/internal/mesh"
 	"fairway/internal/snapshot"
 	"fairway/internal/source/kube"
@@ -94,6 +95,7 @@ type Options struct {
 	// Replay is the input in place of everything outside (pilot-discovery replay); nil: sources are read.
 	Replay *snapshot.Snapshot
 	Log    *slog.Logger
+	Levels *levels.Levels // of Log, for /debug/scopez; nil: there is no such page
 }
 
 // DefaultOptions returns Istio's defaults for options that Istio has. Only the flags' defaults open the secure addresses: these

@@ -44,6 +44,7 @@ func (d *Discovery) pages() *admin.Pages {
 		Plan:      d.plans.Plan,
 		Snapshot:  d.Snapshot,
 		Lines:     d.setup.lines.Text,
+		Levels:    opts.Levels,
 		History:   d.history.Turns,
 		Sources:   func() any { return d.shards.Standings() },
 		Origin:    d.shards.OriginOf,

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -172,7 +173,7 @@ func (s *session) shownSecrets(ctx context.Context, proxy string) ([]secret, err
 
 func fromPage(ctx context.Context, flag, address, path string, read func([]byte) ([]secret, error)) ([]secret, error) {
 	c := newClient(address)
-	body, err := c.page(ctx, path)
+	body, err := c.page(ctx, http.MethodGet, path, "")
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", flag, address, err)
 	}

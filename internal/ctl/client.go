@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/agent/token/shown"
 	"fairway/internal/ctl/truth"
 	"fairway/internal/printable"
 )
@@ -62,6 +63,15 @@ func (c *client) Post(ctx context.Context, path string, body, into any) error {
 		return fmt.Errorf("write a question: %w", err)
 	}
 	answer, err := c.do(ctx, http.MethodPost, path, nil, text)
+	if err != nil {
+		return err
+	}
+	return c.decode(path, answer, into)
+}
+
+// Change implements truth.Plane.
+func (c *client) Change(ctx context.Context, path string, query url.Values, into any) error {
+	answer, err := c.do(ctx, http.MethodPost, path, query, []byte("{}"))
 	if err != nil {
 		return err
 	}
@@ -134,11 +144,14 @@ func (c *client) unanswered(err error) error {
 	return fmt.Errorf("ask %s: %w; is pilot-discovery running, and is --address its --httpAddr?", c.address, err)
 }
 
-// page returns a page of a server that is not a control plane.
-func (c *client) page(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
+// page returns a page of a server that is not a control plane. A token of an agent is shown if it is not empty.
+func (c *client) page(ctx context.Context, method, path, token string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.address+path, nil)
 	if err != nil {
 		return nil, err
+	}
+	if token != "" {
+		req.Header.Set(shown.Header, token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/ctl"
 	"fairway/internal/golden"
+	"fairway/internal/levels"
 	"fairway/internal/xdstype"
 	"fairway/test/plane"
 )
@@ -73,6 +74,10 @@ func TestGolden(t *testing.T) {
 func commands(t *testing.T, archive *golden.Archive) {
 	opts := plane.Options()
 	opts.Grace = 0 // mistakes are shown as such, not as something that waits
+	var err error
+	if opts.Levels, err = levels.New("info", levels.Control()); err != nil {
+		t.Fatal(err)
+	}
 	p := plane.Start(t, opts)
 	dir := t.TempDir()
 	for _, f := range archive.Files {

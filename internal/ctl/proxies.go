@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -87,7 +88,11 @@ type envoy struct{ client *client }
 
 // Page implements proxyconfig.Envoy.
 func (e envoy) Page(ctx context.Context, path string) ([]byte, error) {
-	body, err := e.client.page(ctx, path)
+	return e.ask(ctx, http.MethodGet, path, "")
+}
+
+func (e envoy) ask(ctx context.Context, method, path, token string) ([]byte, error) {
+	body, err := e.client.page(ctx, method, path, token)
 	if err != nil {
 		var asked *url.Error
 		if errors.As(err, &asked) {

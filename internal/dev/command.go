@@ -19,7 +19,7 @@ import (
 	"fairway/internal/app"
 	"fairway/internal/config"
 	"fairway/internal/dev/folder"
-	"fairway/internal/inherited"
+	"fairway/internal/levels"
 	"fairway/internal/mesh"
 	"fairway/internal/source/memory"
 )
@@ -32,7 +32,7 @@ type Options struct {
 	Rules      string // folder
 	MeshConfig string // file; empty: the defaults
 	Folder     folder.Folder
-	Level      slog.Level
+	Levels     *levels.Levels
 	Out, Log   io.Writer
 }
 
@@ -48,7 +48,7 @@ func Command() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Level, err = inherited.Level(level); err != nil {
+			if o.Levels, err = levels.New(level, levels.Control()); err != nil {
 				return err
 			}
 			o.Out, o.Log = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -156,7 +156,7 @@ func (o Options) discovery() (out app.Options, err error) {
 	out.ClusterDir, out.Shutdown = filepath.Join(string(o.Folder), "state"), 0
 	// A workload that ends, however, is gone at once.
 	out.ProxyLinger, out.HealthGrace, out.HealthStart = linger, 0, 2*time.Second
-	out.Log = slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: o.Level}))
+	out.Levels, out.Log = o.Levels, o.Levels.Log(o.Log, false)
 	return out, nil
 }
 

@@ -51,7 +51,7 @@ func agentFlags() []Group {
 	return []Group{
 		group(InForce, "", `concurrency domain log_as_json log_output_level meshConfig proxyComponentLogLevel proxyLogLevel serviceCluster`),
 		group(NotNeeded, logs, `log_rotate log_rotate_max_age log_rotate_max_backups log_rotate_max_size log_target`),
-		group(NotNeeded, "lines name what they are about; there are no scopes and stacks", `log_caller log_stacktrace_level vklog`),
+		group(NotNeeded, "lines name what they are about; there are no stacks", `log_caller log_stacktrace_level vklog`),
 		group(NotNeeded, "TRUST_DOMAIN names the expected trust domain; the certificate names the workload", `trust-domain`),
 		group(NotNeeded, "who the proxy is comes from POD_NAME, POD_NAMESPACE and INSTANCE_IP", `id ip`),
 		group(NotNeeded, "Istio removed it", `disableInternalTelemetry mixerIdentity serviceregistry`),

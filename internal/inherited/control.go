@@ -140,10 +140,10 @@ func controlFlags() []Group {
 		group(InForce, "", `caCertFile clusterID configDir domain grpcAddr httpAddr httpsAddr keepaliveInterval
 			keepaliveMaxServerConnectionAge keepaliveTimeout kubeconfig log_as_json log_output_level meshConfig monitoringAddr namespace
 			networksConfig profile registries secureGRPCAddr shutdownDuration tlsCertFile tlsKeyFile`),
-		group(NotNeeded, "there is no such page: levels are set by --log_output_level, and /debug has the rest",
+		group(NotNeeded, "there is no such page: pilotctl admin log sets levels, and /debug has the rest",
 			`ctrlz_address ctrlz_port`),
 		group(NotNeeded, logs, `log_rotate log_rotate_max_age log_rotate_max_backups log_rotate_max_size log_target`),
-		group(NotNeeded, "lines name what they are about; there are no scopes and stacks", `log_caller log_stacktrace_level vklog`),
+		group(NotNeeded, "lines name what they are about; there are no stacks", `log_caller log_stacktrace_level vklog`),
 		group(NotNeeded, "API servers are watched, not polled, and paged", `kubernetesApiBurst kubernetesApiQPS resync`),
 		group(NotNeeded, "only TLS 1.3 is served, and all its cipher suites are safe", `tls-cipher-suites`),
 		group(NotNeeded, "Istio removed it", `plugins`),

@@ -176,6 +176,16 @@ func (c *Clients) PortForward(namespace, pod string) *url.URL {
 	return c.core().rest.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 }
 
+// Exec returns where a program is run in a container, with its output and without input.
+func (c *Clients) Exec(namespace, pod, container string, command []string) *url.URL {
+	request := c.core().rest.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec")
+	request.Param("container", container).Param("stdout", "true").Param("stderr", "true")
+	for _, word := range command {
+		request.Param("command", word)
+	}
+	return request.URL()
+}
+
 // Namespaces returns the client of Namespaces.
 func (c *Clients) Namespaces() *Client[*corev1.Namespace, *corev1.NamespaceList] {
 	return of(c.core(), "namespaces", "", empty[corev1.Namespace], empty[corev1.NamespaceList])

@@ -37,14 +37,17 @@ var arrows = map[string][]string{
 	"quota":        {"config", "mesh", "source"},
 	"pace":         {"config", "mesh", "source"},
 	"compile":      {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden", "spelling"},
-	"agent":        {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder"},
-	"inherited":    {},
-	"golden":       {}, // of tests
-	"resident":     {},
-	"disk":         {},
-	"web":          {"limit", "mesh"},
+	"agent": {
+		"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited", "dev/folder", "levels",
+	},
+	"inherited": {},
+	"golden":    {}, // of tests
+	"resident":  {},
+	"disk":      {},
+	"web":       {"limit", "mesh"},
 	"admin": {
 		"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype", "interpret", "questions", "snapshot",
+		"levels",
 	},
 	"snapshot": {"table", "mesh", "config", "jwks", "envoy", "source", "quota", "door", "compile"},
 	"trial":    {"table", "mesh", "config", "envoy", "source", "quota", "door", "compile", "jwks", "xdstype"},
@@ -57,15 +60,16 @@ var arrows = map[string][]string{
 	},
 	"ctl": {
 		"mesh", "accesslog", "admin", "analyze", "config", "identity", "inject", "plan", "printable", "disk", "servers", "snapshot",
-		"source/kube/translate", "spelling", "state", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs",
+		"source/kube/translate", "spelling", "state", "store", "trial", "xdstype", "kubeclient", "dev/folder", "verbs", "levels",
+		"agent/token/shown",
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable", "spelling"},
 	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":    {},
 	// A control plane for one user, and where its workloads find it.
-	"dev":        {"app", "config", "identity", "inherited", "mesh", "source", "dev/folder"},
-	"dev/folder": {"identity/safefile"},
+	"dev":        {"app", "config", "identity", "levels", "mesh", "source", "dev/folder"},
+	"dev/folder": {"agent/token/shown", "identity/safefile"},
 
 	// What control planes share: its stores know no room above them.
 	"state":           {"identity/safefile", "printable", "servers"},
@@ -86,6 +90,8 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// Where an agent's token is: pilotctl knows it too.
+	"agent/token/shown": {},
 	// Messages between Envoy and the control plane as bytes, and resources on disk: neither knows sessions.
 	"agent/relay/wire":  {},
 	"agent/relay/cache": {"agent/relay/wire", "disk"},
@@ -184,6 +190,8 @@ var arrows = map[string][]string{
 	"webhook/place": {},
 	// Text of strangers is made safe to show wherever it comes in.
 	"printable": {},
+	// Levels of logs.
+	"levels": {"printable", "spelling"},
 	// Command lines that refuse unknown verbs.
 	"verbs": {},
 	// Suggestions for unknown names.

@@ -43,14 +43,23 @@ var pages = map[string]bool{
 	"/stats/recentlookups": true,
 }
 
+// Access says who may ask, and what.
+type Access struct {
+	Gate    *peer.Gate
+	Secrets []string         // texts that no answer of Envoy's holds
+	Levels  http.HandlerFunc // the agent's own page of the levels of its log; nil: there is none
+}
+
+// levelsPath is the only page here that is the agent's own, so that pilotctl reaches it where it reaches Envoy.
+const levelsPath = "/debug/scopez"
+
 // ListenFront opens the port, so that a port in use is reported before anything is started; requests are answered only after Run.
-// No answer holds one of the texts in secrets.
-func ListenFront(address string, to *Client, gate *peer.Gate, secrets []string, log *slog.Logger) (*Front, error) {
+func ListenFront(address string, to *Client, access Access, log *slog.Logger) (*Front, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	server := web.New(front{to, gate, secrets}, web.Options{Log: log, Answer: 5 * time.Minute})
+	server := web.New(front{to, access}, web.Options{Log: log, Answer: 5 * time.Minute})
 	server.ConnContext = peer.Connected
 	return &Front{l, server}, nil
 }
@@ -77,18 +86,21 @@ func (f *Front) Run(ctx context.Context, up func()) error {
 
 // front is the handler.
 type front struct {
-	to      *Client
-	gate    *peer.Gate
-	secrets []string
+	to *Client
+	Access
 }
 
 // ServeHTTP forwards a request, or answers why not.
 func (f front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	do := f.gate.Change(f.forward)
-	if r.Method == http.MethodGet && pages[r.URL.Path] {
-		do = f.gate.Read(f.forward)
+	do, shows := f.forward, pages[r.URL.Path]
+	if f.Levels != nil && r.URL.Path == levelsPath {
+		do, shows = f.Levels, true
 	}
-	do(w, r)
+	if r.Method == http.MethodGet && shows {
+		f.Gate.Read(do)(w, r)
+		return
+	}
+	f.Gate.Change(do)(w, r)
 }
 
 func (f front) forward(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +116,7 @@ func (f front) forward(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.WriteHeader(resp.StatusCode)
-	out := &redactor{to: w, secrets: f.secrets}
+	out := &redactor{to: w, secrets: f.Secrets}
 	if _, err := io.Copy(out, resp.Body); err == nil {
 		_ = out.flush() // a caller that left is not a loss
 	}

@@ -3,6 +3,7 @@ package admin
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -79,8 +80,10 @@ func TestFront(t *testing.T) {
 	dir := t.TempDir()
 	bound := filepath.Join(dir, "bound")
 	administration(t, bound)
-	f, err := ListenFront("127.0.0.1:0", NewAtSocket(bound, filepath.Join(dir, "moved")), &peer.Gate{Token: "secret"},
-		[]string{"hush"}, slog.New(slog.DiscardHandler))
+	f, err := ListenFront("127.0.0.1:0", NewAtSocket(bound, filepath.Join(dir, "moved")), Access{
+		Gate: &peer.Gate{Token: "secret"}, Secrets: []string{"hush"},
+		Levels: func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "levels by "+r.Method) },
+	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +96,8 @@ func TestFront(t *testing.T) {
 		}, {"GET", "/config_dump", "", "GET /config_dump " + redacted}, {"POST", "/quitquitquit", "", "token"},
 		{"GET", "/quitquitquit", "", "token"}, {"GET", "/unheard/of", "", "token"},
 		{"GET", "/stats/../quitquitquit", "", "token"}, {"DELETE", "/stats", "", "token"},
+		{"GET", "/debug/scopez", "", "levels by GET"}, {"POST", "/debug/scopez", "", "token"},
+		{"POST", "/debug/scopez?level=debug", "secret", "levels by POST"}, {"PUT", "/debug/scopez", "", "token"},
 		{"POST", "/logging?level=info", "secret", "POST /logging?level=info " + redacted}, {"POST", "/logging", "wrong", "token"},
 	} {
 		req, err := http.NewRequest(c.method, "http://"+f.listener.Addr().String()+c.path, nil)

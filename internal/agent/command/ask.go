@@ -86,7 +86,7 @@ func isOK(ctx context.Context, client *http.Client, url string) error {
 }
 
 // agentPages are the paths that `pilot-agent request` sends to the agent's status port; all others go to Envoy.
-var agentPages = []string{"drain", "hot-restart", "healthz/ready", "debug/agent", "debug/bootstrap", "debug/dnsz"}
+var agentPages = []string{"drain", "hot-restart", "healthz/ready", "debug/agent", "debug/bootstrap", "debug/dnsz", "debug/scopez"}
 
 // requestCommand asks Envoy or the agent, in containers that have no curl: the preStop of native sidecars is `request POST /drain`.
 func requestCommand() *cobra.Command {

@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime/debug"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"fairway/internal/agent/settings"
 	"fairway/internal/disk"
 	"fairway/internal/inherited"
+	"fairway/internal/levels"
 )
 
 // New returns the command line of `pilot-agent`. Errors come back from Execute; proxy.ExitCode returns the code to exit with.
@@ -77,7 +77,7 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	addEnvoyFlags(s, f)
 	addRestartFlags(s, f)
 	s.StringVar(level, "log_output_level", "info",
-		"the agent's own log level: debug, info, warn, error or none; Istio's scope:level lists are read by their default")
+		"the agent's own log level: debug, info, warn, error or none; or a list, as default:info,xdsproxy:debug")
 	s.Bool(jsonFlag, false, "write the log as JSON")
 	inherited.Agent().Accept(s)
 }
@@ -161,7 +161,7 @@ const jsonFlag = "log_as_json"
 const gcPercent = 50
 
 func runProxy(c *cobra.Command, f settings.Flags, level string, stdout, stderr io.Writer) error {
-	threshold, err := inherited.Level(level)
+	scopes, err := levels.New(level, levels.Agent())
 	if err != nil {
 		return &settings.UsageError{Err: err}
 	}
@@ -185,11 +185,8 @@ func runProxy(c *cobra.Command, f settings.Flags, level string, stdout, stderr i
 	}
 	o.Renew = resolve
 	o.Stdout, o.Stderr = stdout, stderr
-	var handler slog.Handler = slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: threshold})
-	if asJSON, _ := c.Flags().GetBool(jsonFlag); asJSON {
-		handler = slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: threshold})
-	}
-	o.Log = slog.New(handler).With("proxy", o.Bootstrap.Node.ID())
+	asJSON, _ := c.Flags().GetBool(jsonFlag)
+	o.Levels, o.Log = scopes, scopes.Log(stderr, asJSON).With("proxy", o.Bootstrap.Node.ID())
 	inherited.Agent().Report(o.Log, os.LookupEnv, c.Flags())
 
 	if os.Getenv("GOGC") == "" {

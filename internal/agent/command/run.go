@@ -14,7 +14,7 @@ import (
 	"fairway/internal/agent/run"
 	"fairway/internal/agent/settings"
 	"fairway/internal/dev/folder"
-	"fairway/internal/inherited"
+	"fairway/internal/levels"
 )
 
 // ApplicationError says that an application has ended with a code, which is pilot-agent's too.
@@ -72,7 +72,7 @@ func runCommand(stdout, stderr io.Writer) *cobra.Command {
 }
 
 func (f running) options(args []string) (o run.Options, err error) {
-	if o.Level, err = inherited.Level(f.level); err != nil {
+	if o.Levels, err = levels.New(f.level, levels.Agent()); err != nil {
 		return o, &settings.UsageError{Err: err}
 	}
 	o.Command, o.Folder = args, folder.Default()

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -77,12 +78,24 @@ func (a *agent) openFront() (err error) {
 	}
 	gate := a.gate()
 	gate.Own = true
-	a.front, err = admin.ListenFront(a.at.String(), a.admin, gate, a.redacted(), a.log)
+	a.front, err = admin.ListenFront(a.at.String(), a.admin, admin.Access{Gate: gate, Secrets: a.redacted(), Levels: a.levels()}, a.log)
 	if err != nil {
 		return settings.Usage("the agent cannot answer for Envoy's administration on %s: %w; choose another port with --adminPort",
 			a.at, err)
 	}
 	return nil
+}
+
+// levels returns the page of the levels of the agent's log; nil: there is none. A change is logged.
+func (a *agent) levels() http.HandlerFunc {
+	if a.o.Levels == nil {
+		return nil
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if a.o.Levels.Answer(w, r) {
+			a.log.Warn("the levels of this log were changed", "differ", a.o.Levels.String())
+		}
+	}
 }
 
 // gate returns the access rules of the agent's ports.

@@ -190,6 +190,7 @@ func (a *agent) listen() error {
 		Probes:    probes,
 		Restart:   func(ctx context.Context) error { return a.restart(ctx, "asked for at the status port", true) },
 		Bootstrap: a.showBootstrap,
+		Levels:    a.levels(),
 	}
 	if err := a.restrict(&actions); err != nil {
 		return err

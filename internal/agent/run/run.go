@@ -22,6 +22,7 @@ import (
 	"fairway/internal/agent/settings"
 	"fairway/internal/dev/folder"
 	"fairway/internal/identity/safefile"
+	"fairway/internal/levels"
 )
 
 // Options say what runs.
@@ -30,7 +31,7 @@ type Options struct {
 	Command  []string // the application; empty: a gateway
 	Envoy    string   // path, or a name to look up in PATH
 	Folder   folder.Folder
-	Level    slog.Level // of the agent's own log
+	Levels   *levels.Levels // of the agent's own log
 	// Stdout and Stderr are the application's; what the agent says goes to the latter.
 	Stdout, Stderr io.Writer
 }
@@ -44,7 +45,7 @@ func Run(ctx context.Context, o Options, signals <-chan os.Signal) (code int, er
 	if err != nil {
 		return 2, err
 	}
-	r := &run{o: o, log: slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: o.Level})), toProxy: make(chan os.Signal, 4)}
+	r := &run{o: o, log: o.Levels.Log(o.Stderr, false), toProxy: make(chan os.Signal, 4)}
 	r.place = m.Place
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -177,7 +178,7 @@ func (r *run) settings(w folder.Welcome) (settings.Options, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Stdout, out.Stderr, out.Log = log, log, r.log
+	out.Stdout, out.Stderr, out.Log, out.Levels = log, log, r.log, r.o.Levels
 	return out, nil
 }
 

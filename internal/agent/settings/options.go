@@ -12,6 +12,7 @@ import (
 	"fairway/internal/agent/names"
 	"fairway/internal/agent/secrets"
 	"fairway/internal/envoy/bootstrap"
+	"fairway/internal/levels"
 )
 
 // Options is all that an agent's run depends on. Resolve makes them; tests and other programs may write them by hand.
@@ -67,6 +68,7 @@ type Options struct {
 
 	Stdout, Stderr io.Writer // Envoy's own; files are handed on as they are
 	Log            *slog.Logger
+	Levels         *levels.Levels // of Log, for /debug/scopez; nil: there is no such page
 }
 
 // Restarts define how one Envoy follows another.

@@ -5,6 +5,7 @@
 //	GET  /app-health/…        the application's own probe, asked from here (ISTIO_KUBE_APP_PROBERS); /app-lifecycle/… likewise
 //	GET  /stats/prometheus    Envoy's, the agent's and the application's metrics in one exposition; /metrics is the same
 //	GET  /debug/agent         what the agent knows, as JSON; /debug/bootstrap is what Envoy was started with
+//	GET  /debug/scopez        the levels of the agent's log; POST with ?level= or ?reset=true changes them
 //	POST /drain               lets connections end; answers when they have
 //	POST /hot-restart         has a new epoch take over; answers when it serves
 //	POST /quitquitquit        stops agent and Envoy gracefully

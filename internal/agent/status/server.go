@@ -25,6 +25,7 @@ type Actions struct {
 	Describe  func() any // for /debug/agent
 	Names     func() any // for /debug/dnsz; nil from it: the agent does not resolve DNS
 	Bootstrap func() []byte
+	Levels    http.HandlerFunc // for /debug/scopez; nil: there is no such page
 	Metrics   Metrics
 	Probes    Probes
 	// Gate decides which callers may read pages that are not for everybody, and which may change something. QuitToken allows only
@@ -97,6 +98,10 @@ func (a Actions) handler() http.Handler {
 	mux.HandleFunc("GET /debug/agent", a.Gate.Read(a.describe))
 	mux.HandleFunc("GET /debug/dnsz", a.Gate.Read(a.names))
 	mux.HandleFunc("GET /debug/bootstrap", a.Gate.Read(a.bootstrap))
+	if a.Levels != nil {
+		mux.HandleFunc("GET /debug/scopez", a.Gate.Read(a.Levels))
+		mux.HandleFunc("POST /debug/scopez", a.Gate.Change(a.Levels))
+	}
 	return mux
 }
 

@@ -13,16 +13,18 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"fairway/internal/agent/token/shown"
 )
 
 // Token is 256 random bits in hexadecimal. The zero Token admits no caller.
 type Token string
 
 // Header is the HTTP header, and the key of gRPC metadata, that a token is shown in.
-const Header = "x-fairway-token"
+const Header = shown.Header
 
 // File is a token's name in the agent's folder; its owner alone may read it.
-const File = "token"
+const File = shown.File
 
 // length is the length of a Token, in bytes of text.
 const length = 2 * sha256.Size

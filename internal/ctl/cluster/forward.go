@@ -102,8 +102,9 @@ func (r *Reach) dialer(to Plane) (httpstream.Dialer, error) {
 	}), nil
 }
 
-// words keeps the beginning of the text that is written to it, for an error message.
+// words keeps the beginning of the text that is written to it.
 type words struct {
+	most int // bytes; 0: mostWords, for an error message
 	mu   sync.Mutex
 	text bytes.Buffer
 }
@@ -113,7 +114,11 @@ const mostWords = 4 << 10
 func (w *words) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if room := mostWords - w.text.Len(); room > 0 {
+	most := w.most
+	if most == 0 {
+		most = mostWords
+	}
+	if room := most - w.text.Len(); room > 0 {
 		w.text.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil

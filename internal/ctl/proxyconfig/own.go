@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/ctl/output"
+	"fairway/internal/printable"
 )
 
 // everything shows all tables, or all of the dump.
@@ -159,26 +161,40 @@ func orZero(n any) any {
 	return n
 }
 
-// levels shows how much Envoy logs.
+// logged holds the flags of log.
+type logged struct {
+	verb
+	level string
+	reset bool
+}
+
+// levels shows how much Envoy logs, and changes that.
 func levels(s Session) *cobra.Command {
-	v := &verb{session: s}
-	level := ""
+	l := &logged{verb: verb{session: s}}
 	cmd := &cobra.Command{
 		Use: "log PROXY", Aliases: []string{"o"}, Short: "How much a proxy's Envoy logs",
-		Long: "Shows the levels that a proxy's Envoy was started with. To change them while it runs, ask its agent on its machine or in " +
-			"its pod, because only the agent has the token for that:\n\n  pilot-agent request POST 'logging?level=debug'",
+		Long: "Shows the levels that a proxy's Envoy was started with. With --level or --reset it changes them while Envoy runs, and " +
+			"shows those of all its loggers. Only the proxy's agent may do that: in a cluster its program is run in the pod, for which " +
+			"you need the right to create pods/exec. On another machine, ask the agent there:\n\n" +
+			"  pilotctl proxy-config log web-1.shop --level http:debug,rbac:debug\n" +
+			"  pilotctl proxy-config log web-1.shop --reset\n" +
+			"  pilot-agent request POST 'logging?level=debug'",
 		PreRunE: func(*cobra.Command, []string) error {
 			switch {
-			case level != "":
-				return errors.New("--level: only the proxy's agent may change levels: " +
-					"run pilot-agent request POST 'logging?level=debug' on its machine or in its pod")
-			case v.file != "":
+			case (l.level != "" || l.reset) && l.admin != "":
+				return errors.New("--admin: only the proxy's agent may change levels: " +
+					"run pilot-agent request POST 'logging?level=debug' on its machine")
+			case l.file != "":
 				return errors.New("--file: a config_dump has no levels; name a proxy, or --admin")
 			}
-			return nil
+			_, err := loggingPaths(l.level, l.reset)
+			return err
 		},
 		RunE: s.Run(func(cmd *cobra.Command, args []string) error {
-			envoy, err := v.envoy(cmd.Context(), args)
+			if l.level != "" || l.reset {
+				return l.change(cmd, args)
+			}
+			envoy, err := l.envoy(cmd.Context(), args)
 			if err != nil {
 				return fmt.Errorf("only Envoy knows its levels: %w", err)
 			}
@@ -194,9 +210,87 @@ func levels(s Session) *cobra.Command {
 			return sh.Write(cmd.OutOrStdout(), s.Format())
 		}),
 	}
-	v.bind(cmd)
-	cmd.Flags().StringVar(&level, "level", "", "istioctl changes levels with this; here the agent does")
+	l.bind(cmd)
+	cmd.Flags().StringVar(&l.level, "level", "", "levels to set: LEVEL for all loggers, or LOGGER:LEVEL, with commas between several")
+	cmd.Flags().BoolVarP(&l.reset, "reset", "r", false, "set all loggers to warning, before those of --level")
 	return cmd
+}
+
+// envoyLevels are the levels that Envoy knows.
+var envoyLevels = []string{"trace", "debug", "info", "warning", "error", "critical", "off"}
+
+// mostLoggers bounds a list of levels.
+const mostLoggers = 200
+
+// loggingPaths returns the pages of Envoy's administration that make a change, in order.
+func loggingPaths(list string, reset bool) (out []string, err error) {
+	if reset {
+		out = append(out, "/logging?level=warning")
+	}
+	if list == "" {
+		return out, nil
+	}
+	var some []string
+	parts := strings.Split(list, ",")
+	if len(parts) > mostLoggers {
+		return nil, fmt.Errorf("--level: want at most %d loggers", mostLoggers)
+	}
+	for _, p := range parts {
+		logger, level, named := strings.Cut(strings.TrimSpace(p), ":")
+		if !named {
+			logger, level = "", logger
+		}
+		if level == "warn" || level == "none" {
+			level = map[string]string{"warn": "warning", "none": "off"}[level]
+		}
+		if !slices.Contains(envoyLevels, level) || named && !wordOf(logger) {
+			return nil, fmt.Errorf("--level %s: want LEVEL or LOGGER:LEVEL, a level is one of %s", printable.Text(p, printable.Short),
+				strings.Join(envoyLevels, ", "))
+		}
+		if !named || logger == "all" {
+			out = append(out, "/logging?level="+level)
+			continue
+		}
+		some = append(some, logger+":"+level)
+	}
+	if len(some) > 0 {
+		out = append(out, "/logging?paths="+strings.Join(some, ","))
+	}
+	return out, nil
+}
+
+// wordOf reports whether a text can be a logger's name.
+func wordOf(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == ""
+}
+
+// change changes the levels through the agent.
+func (l *logged) change(cmd *cobra.Command, args []string) error {
+	proxy, err := l.session.Proxy(cmd.Context(), args[0], l.namespace)
+	if err != nil {
+		return err
+	}
+	agent, err := l.session.Agent(cmd.Context(), proxy)
+	if err != nil {
+		return err
+	}
+	paths, err := loggingPaths(l.level, l.reset)
+	var answer []byte
+	for _, path := range paths {
+		if answer, err = agent.Request(cmd.Context(), "POST", path); err != nil {
+			return err
+		}
+	}
+	value := map[string]string{}
+	sh := output.Sheet{Header: []string{"LOGGER", "LEVEL"}, Value: value}
+	for line := range strings.Lines(string(answer)) {
+		if logger, level, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(level) != "" {
+			logger, level = strings.TrimSpace(logger), strings.TrimSpace(level)
+			value[logger] = level
+			sh.Rows = append(sh.Rows, []string{logger, level})
+		}
+	}
+	return errors.Join(err, sh.Write(cmd.OutOrStdout(), l.session.Format()))
 }
 
 func levelSheet(options map[string]any) output.Sheet {

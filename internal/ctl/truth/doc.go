@@ -32,6 +32,8 @@ type Plane interface {
 	Get(ctx context.Context, path string, query url.Values) ([]byte, error)
 	// Post sends JSON to a page, and reads its answer as JSON.
 	Post(ctx context.Context, path string, body, into any) error
+	// Change posts to a page that changes something by its query, and reads its answer as JSON.
+	Change(ctx context.Context, path string, query url.Values, into any) error
 }
 
 // AnswerError is an answer of a control plane that is an error.

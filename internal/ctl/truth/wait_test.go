@@ -28,6 +28,8 @@ func (s *fakeSession) Close()                                       {}
 func (s *fakeSession) Called() string                               { return "istiod-1" }
 func (s *fakeSession) Post(context.Context, string, any, any) error { panic("not asked") }
 
+func (s *fakeSession) Change(context.Context, string, url.Values, any) error { panic("not asked") }
+
 func (s *fakeSession) Get(context.Context, string, url.Values) ([]byte, error) {
 	return nil, errors.New("not asked")
 }

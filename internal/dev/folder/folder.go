@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
+	"fairway/internal/agent/token/shown"
 	"fairway/internal/identity/safefile"
 )
 
@@ -68,6 +70,15 @@ func (f Folder) Admin(workload string) (string, error) {
 	}
 	text, err := safefile.Read(filepath.Join(f.Agent(workload), adminFile), mostPlane)
 	return string(text), err
+}
+
+// Token returns the token that a workload's agent asks for before it changes something.
+func (f Folder) Token(workload string) (string, error) {
+	if _, err := f.Admin(workload); err != nil {
+		return "", err
+	}
+	text, err := safefile.Read(filepath.Join(f.Agent(workload), shown.File), mostPlane)
+	return strings.TrimSpace(string(text)), err
 }
 
 func (f Folder) socket() string { return filepath.Join(string(f), socketFile) }
