@@ -156,7 +156,7 @@ func requestOf(proxy mesh.Proxy, query url.Values) (out interpret.Request, err e
 		return out, err
 	}
 	out = interpret.Request{
-		Host: query.Get("host"), Port: uint16(port), Authority: query.Get("authority"),
+		Host: query.Get("host"), Port: uint16(port), Domain: proxy.DNSDomain, Authority: query.Get("authority"),
 		Method: query.Get("method"), Path: query.Get("path"), Protocol: query.Get("protocol"), Headers: map[string][]string{},
 	}
 	if out.Host == "" {

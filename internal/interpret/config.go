@@ -55,11 +55,15 @@ type Request struct {
 	Direction Direction
 	// Listener is the name of the listener that accepts the connection; empty: it is found by Destination.
 	Listener string
-	// Destination is where the client connects to. If its address is missing, it is found by Host and Port.
+	// Destination is where the client connects to. If its address is missing, it is found by Host and Port; if no port is named, it is the
+	// one that the host has, and 80 if it has several or is not known.
 	Destination netip.AddrPort
 	Host        string
 	Port        uint16
-	Source      netip.AddrPort
+	// Domain completes short names of hosts, with its parents, as the workload's resolver does: "shop.svc.cluster.local". Empty: a name
+	// may be the beginning of a host's.
+	Domain string
+	Source netip.AddrPort
 
 	TLS *TLS // nil: plaintext
 	// Protocol is what a plaintext client speaks: "http/1.1" (the default), "http/1.0", "h2c", or "tcp" for anything else.

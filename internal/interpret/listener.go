@@ -27,69 +27,6 @@ func (w *walk) connect() {
 	w.networkFilters(chain, part)
 }
 
-// resolve finds the address that the client connects to, if the request names only a host: the proxy's own virtual hosts and listeners say
-// which address the host has.
-func (w *walk) resolve() {
-	port := w.asked.Port
-	if w.destination.IsValid() {
-		return
-	}
-	if port == 0 {
-		port = w.destination.Port()
-	}
-	if a, err := netip.ParseAddr(w.asked.Host); err == nil {
-		w.destination = netip.AddrPortFrom(a, port)
-		return
-	}
-	if w.asked.Direction == Outbound && w.asked.Host != "" {
-		if a, from := w.addressOf(strings.ToLower(w.asked.Host), port); a.IsValid() {
-			w.destination = netip.AddrPortFrom(a, port)
-			w.Step("address", from, "", "%s is %s", way.Quote(w.asked.Host), w.destination)
-			return
-		}
-	}
-	w.destination = netip.AddrPortFrom(netip.Addr{}, port)
-}
-
-// addressOf finds an address of a host among the domains of virtual hosts and the listeners of connections.
-func (w *walk) addressOf(host string, port uint16) (netip.Addr, string) {
-	for _, name := range way.Sorted(w.config.Routes) {
-		for _, v := range w.virtualHosts(name) {
-			domains := v.GetDomains()
-			w.Spend(len(domains))
-			if !slices.ContainsFunc(domains, func(d string) bool { return strings.EqualFold(d, host) }) {
-				continue
-			}
-			for _, d := range domains {
-				if a, err := netip.ParseAddr(strings.Trim(d, "[]")); err == nil {
-					return a, "route configuration " + way.Quote(name)
-				}
-			}
-		}
-	}
-	for _, name := range way.Sorted(w.config.Listeners) {
-		for _, c := range w.config.Listeners[name].GetFilterChains() {
-			w.Spend(1)
-			parts := strings.Split(c.GetName(), "|")
-			if len(parts) < 4 || parts[1] != fmt.Sprint(port) {
-				continue
-			}
-			if h := parts[3]; h != host && !strings.HasPrefix(h, host+".") {
-				continue
-			}
-			if a := socketOf(w.config.Listeners[name].GetAddress()); a.IsValid() && !a.Addr().IsUnspecified() {
-				return a.Addr(), "listener " + way.Quote(name)
-			}
-			for _, r := range c.GetFilterChainMatch().GetPrefixRanges() {
-				if a, err := netip.ParseAddr(r.GetAddressPrefix()); err == nil {
-					return a, "listener " + way.Quote(name)
-				}
-			}
-		}
-	}
-	return netip.Addr{}, ""
-}
-
 func socketOf(a *corev3.Address) netip.AddrPort {
 	s := a.GetSocketAddress()
 	ip, err := netip.ParseAddr(s.GetAddress())

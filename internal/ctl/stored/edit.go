@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,8 @@ func editObject(flags *cluster.Flags) *cobra.Command {
 		Use:   "edit KIND NAME | KIND/NAME",
 		Short: "Change an object with an editor, where control planes read it",
 		Long: "Opens an object with $VISUAL or $EDITOR, and stores the edited text. The object is in a folder (--folder), in etcd " +
-			"(--store) or in a cluster. If the text is invalid, it is opened again with the errors. If the object has changed " +
+			"(--store) or in a cluster. If the text is invalid, it is opened again with the errors, until it " +
+			"is right, comes back uncorrected or has been wrong 20 times; then it stays in a file. If the object has changed " +
 			"meanwhile, nothing is written, and the edited text stays in a file.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,6 +71,7 @@ func (k *keeping) edit(cmd *cobra.Command, s place, key config.Key) error {
 	path := f.Name()
 	f.Close()
 	text, notes := before, []string{"Change " + titled(key) + ". If you change nothing, nothing is written."}
+	var refused [][]byte
 	for {
 		after, err := open(cmd, path, notes, text)
 		if err != nil {
@@ -86,12 +89,24 @@ func (k *keeping) edit(cmd *cobra.Command, s place, key config.Key) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("%w; what you wrote is in %s", err, path)
-		case bytes.Equal(after, text): // it was opened with these mistakes, and was not changed
+		case slices.ContainsFunc(refused, alike(after)): // it comes again uncorrected; an editor may be a script
 			return fmt.Errorf("%s is not valid, and was left as it is; what you wrote is in %s\n%s",
 				titled(key), path, strings.Join(wrong, "\n"))
+		case len(refused) == mostOpened:
+			return fmt.Errorf("%s is not valid after %d tries; what you wrote is in %s\n%s",
+				titled(key), mostOpened, path, strings.Join(wrong, "\n"))
 		}
+		refused = append(refused, after)
 		text, notes = after, append([]string{"It is not stored, for this:"}, wrong...)
 	}
+}
+
+// mostOpened is how often a wrong text is opened again. An editor that is a script may write another wrong text each time.
+const mostOpened = 20
+
+// alike returns a function that reports whether a text is the given one, whatever space is at their ends.
+func alike(text []byte) func([]byte) bool {
+	return func(other []byte) bool { return bytes.Equal(bytes.TrimSpace(other), bytes.TrimSpace(text)) }
 }
 
 // open lets an editor change a text, and returns the new text without notes.

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,19 +73,23 @@ func arrives(w page.RequestWay) bool {
 		w.Outcome.Kind == "answered" && w.Outcome.Status > 0 && w.Outcome.Status < 400
 }
 
-// target reads HOST[:PORT][/PATH].
+// target reads HOST[:PORT][/PATH]. Without a port, the control plane takes the one that the host has.
 func target(method, text string) (url.Values, error) {
 	host, path, _ := strings.Cut(strings.TrimPrefix(text, "http://"), "/")
-	port := "80"
+	port := ""
 	if h, p, err := net.SplitHostPort(host); err == nil {
 		host, port = h, p
 	}
 	host = strings.Trim(host, "[]")
-	n, err := strconv.ParseUint(port, 10, 16)
+	n, err := strconv.ParseUint(cmp.Or(port, "80"), 10, 16)
 	if err != nil || n == 0 || host == "" || strings.Contains(strings.TrimPrefix(text, "http://"), "://") {
 		return nil, fmt.Errorf("%s: want HOST, HOST:PORT or HOST:PORT/PATH", printable.Text(text, printable.Short))
 	}
-	return url.Values{"method": {method}, "host": {host}, "port": {port}, "path": {"/" + path}}, nil
+	out := url.Values{"method": {method}, "host": {host}, "path": {"/" + path}}
+	if port != "" {
+		out.Set("port", port)
+	}
+	return out, nil
 }
 
 // hops asks the proxy; if the request comes from another proxy's workload, it asks that one first.
