@@ -16,7 +16,7 @@ STAMP    = -ldflags='-s -w -X fairway.Version=$(VERSION) -X fairway.Commit=$(COM
 # What images are called: <HUB>/pilot:<VERSION>. This name is no registry's, so that nothing is pulled by it.
 HUB      ?= fairway.internal
 ARCHS    ?= amd64 arm64
-PLATFORMS ?= $(ARCHS:%=linux-%) darwin-arm64
+PLATFORMS ?= $(ARCHS:%=linux-%) darwin-arm64 windows-amd64
 RELEASE  = $(GO) run -C tools/release . # the tool; its folder is where paths begin
 
 LINTER  := 2.15.0

@@ -83,11 +83,3 @@ func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 
 // ID identifies a file or folder, whatever its name.
 type ID struct{ Device, Inode uint64 }
-
-// IDOf returns the ID of a file; zero if the system does not have one.
-func IDOf(info fs.FileInfo) ID {
-	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		return ID{uint64(sys.Dev), sys.Ino} //nolint:unconvert // another type on other systems
-	}
-	return ID{}
-}

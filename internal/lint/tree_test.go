@@ -69,7 +69,7 @@ var arrows = map[string][]string{
 	"lint":    {},
 	// A control plane for one user, and where its workloads find it.
 	"dev":        {"app", "config", "identity", "levels", "mesh", "source", "dev/folder"},
-	"dev/folder": {"agent/token/shown", "identity/safefile"},
+	"dev/folder": {"agent/token/shown", "disk", "identity/safefile"},
 
 	// What control planes share: its stores know no room above them.
 	"state":           {"identity/safefile", "printable", "servers"},

@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // colour is a code of ANSI terminals; empty: the terminal's own.
@@ -34,8 +34,7 @@ func painterOf(w io.Writer) painter {
 	if !is || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
 		return false
 	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return painter(term.IsTerminal(int(f.Fd())))
 }
 
 func (p painter) paint(c colour, text string) string {

@@ -2,11 +2,13 @@ package stored
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -119,14 +121,12 @@ func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte,
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		return nil, err
 	}
-	editor := os.Getenv("VISUAL")
-	if editor == "" {
-		editor = os.Getenv("EDITOR")
-	}
-	if editor == "" {
-		editor = "vi"
-	}
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), defaultEditor())
 	run := exec.CommandContext(cmd.Context(), "sh", "-c", editor+` "$1"`, "sh", path) // it may be a command with arguments
+	if runtime.GOOS == windows {
+		words := strings.Fields(editor)
+		run = exec.CommandContext(cmd.Context(), words[0], append(words[1:], path)...)
+	}
 	run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if err := run.Run(); err != nil {
 		return nil, fmt.Errorf("%s: %w", printable.Text(editor, printable.Short), err)
@@ -139,6 +139,16 @@ func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte,
 		_, after, _ = bytes.Cut(after, []byte("\n"))
 	}
 	return after, nil
+}
+
+// windows is the name of a system without sh and vi.
+const windows = "windows"
+
+func defaultEditor() string {
+	if runtime.GOOS == windows {
+		return "notepad"
+	}
+	return "vi"
 }
 
 // store writes an object as the user edited it, or returns its mistakes.

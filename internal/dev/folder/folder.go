@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"fairway/internal/agent/token/shown"
+	"fairway/internal/disk"
 	"fairway/internal/identity/safefile"
 )
 
@@ -89,11 +89,11 @@ func (f Folder) Check() error {
 	if err != nil {
 		return err
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
+	owner, ok := disk.Owner(info)
 	switch {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder; remove it, or name another with $%s", f, Variable)
-	case !ok || int(owner.Uid) != os.Getuid():
+	case !ok || owner != os.Getuid():
 		return fmt.Errorf("%s is another user's; name a folder of your own with $%s", f, Variable)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s is open to other users (mode %o); close it with chmod 700, or name another with $%s",
@@ -127,11 +127,11 @@ func (f Folder) Open() (net.Listener, func(), error) {
 	if err := f.make(); err != nil {
 		return nil, nil, fmt.Errorf("make the folder: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(string(f), "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	lock, err := os.OpenFile(filepath.Join(string(f), "lock"), os.O_CREATE|os.O_RDWR|disk.NoFollow, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := disk.Lock(lock, false); err != nil {
 		lock.Close()
 		running, _ := f.Plane()
 		return nil, nil, fmt.Errorf("a control plane runs with folder %s already (process %d, rules of %s): stop it, or give this one "+

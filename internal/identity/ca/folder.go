@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"fairway/internal/disk"
 )
 
 // GuardState makes a State folder accessible only to this user: permissions that are too wide are removed, with a warning. If the folder, a
@@ -77,13 +78,13 @@ func guardEntry(dir string, f fs.DirEntry, log *slog.Logger) error {
 
 // ours reports an error unless a file belongs to this user or to root, because no file can be protected from root.
 func ours(path string, info os.FileInfo) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() && os.Geteuid() != 0 {
+	owner, ok := disk.Owner(info)
+	if ok && owner != 0 && owner != os.Geteuid() && os.Geteuid() != 0 {
 		return fmt.Errorf(
 			"%s belongs to user %d, who can replace the authority's key, and this is user %d: chown it, or name another "+
 				"folder with --caStateDir",
 			path,
-			stat.Uid,
+			owner,
 			os.Geteuid(),
 		)
 	}

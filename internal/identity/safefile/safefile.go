@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"fairway/internal/disk"
 )
 
@@ -83,7 +81,7 @@ func syncDir(files disk.Files, dir string) error {
 		return err
 	}
 	defer d.Close()
-	return d.Sync()
+	return disk.SyncFolder(d)
 }
 
 // clean removes unfinished files, which may hold keys, that killed processes left in a folder: all that are older than age. It tries again
@@ -111,7 +109,7 @@ func Lock(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+	if err := disk.Lock(f, true); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}

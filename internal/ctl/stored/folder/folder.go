@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"sigs.k8s.io/yaml"
 
@@ -51,7 +50,7 @@ func Open(path string, d *config.Decoder) (*Folder, error) {
 		err = fmt.Errorf("%s is not a folder", path)
 	}
 	if err == nil {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		err = disk.Lock(f, true)
 	}
 	if err != nil {
 		f.Close()
