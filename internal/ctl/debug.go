@@ -11,6 +11,7 @@ import (
 	"fairway/internal/admin/page"
 	"fairway/internal/ctl/injection"
 	"fairway/internal/ctl/output"
+	"fairway/internal/ctl/proxyconfig"
 	"fairway/internal/printable"
 )
 
@@ -38,7 +39,7 @@ func (s *session) remoteClusters() *cobra.Command {
 // experimental adds verbs under the names that istioctl has for them.
 func (s *session) experimental() *cobra.Command {
 	c := &cobra.Command{Use: "x", Aliases: []string{"experimental", "exp"}, Short: "Verbs that istioctl has below x"}
-	c.AddCommand(s.internalDebug(), injection.Check(s, &s.cluster))
+	c.AddCommand(s.internalDebug(), injection.Check(s, &s.cluster), proxyconfig.Describe(s, s.RootNamespace))
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"fairway/internal/ctl/authz"
 	"fairway/internal/ctl/check"
 	"fairway/internal/ctl/logging"
+	"fairway/internal/ctl/proxyconfig"
 	"fairway/internal/ctl/remote"
 	"fairway/internal/ctl/tags"
 	"fairway/internal/ctl/truth"
@@ -17,7 +18,7 @@ import (
 func (s *session) operating(version string) []*cobra.Command {
 	return []*cobra.Command{
 		check.Command(checked{s}, version, &s.cluster), remote.Command(&s.cluster), tags.Command(s, &s.cluster),
-		authz.Command(s), logging.Command(s),
+		authz.Command(s), logging.Command(s), proxyconfig.Describe(s, s.RootNamespace),
 	}
 }
 

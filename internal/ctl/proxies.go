@@ -176,6 +176,9 @@ func (s *session) connected(ctx context.Context) ([]page.ProxySync, error) {
 	return gather[page.ProxySync](ctx, s, "/debug/syncz", url.Values{"brief": {"true"}})
 }
 
+// Connected implements proxyconfig.Session.
+func (s *session) Connected(ctx context.Context) ([]page.ProxySync, error) { return s.connected(ctx) }
+
 // Names implements proxyconfig.Session.
 func (s *session) Names(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/url"
 	"os"
+	"strings"
 
 	"google.golang.org/grpc"
 	"k8s.io/client-go/rest"
@@ -141,6 +142,9 @@ func (s *session) forwarded(ctx context.Context, yield func(*client, error) bool
 	if err != nil {
 		yield(nil, err)
 		return
+	}
+	if others := r.Others(); len(others) > 0 && !s.quiet {
+		fmt.Fprintf(os.Stderr, "pilotctl: these control planes of other products are left out: %s\n", strings.Join(others, ", "))
 	}
 	for _, p := range planes {
 		if !yield(s.through(ctx, r, p)) {

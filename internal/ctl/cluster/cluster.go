@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"fairway/internal/kubeclient"
+	"fairway/internal/printable"
 )
 
 // Flags select a cluster, and the control planes in it. Their names are istioctl's.
@@ -80,12 +81,36 @@ type Plane struct {
 // running is the label of control planes' pods, as Istio's charts have it.
 const running = "app=istiod"
 
+// Labels that distinguish control planes. The project's chart says which product a pod is part of; pods of Istio's have a component.
+const (
+	partOf    = "app.kubernetes.io/part-of"
+	product   = "fairway"
+	component = "operator.istio.io/component"
+)
+
+// foreign returns which product's a control plane is, if it is another one's; else an empty text. A pod that does not say counts as ours.
+func foreign(labels map[string]string) string {
+	switch part := labels[partOf]; {
+	case part == product:
+		return ""
+	case part != "":
+		return part
+	case labels[component] != "":
+		return "istio"
+	}
+	return ""
+}
+
 // Reach knows one cluster.
 type Reach struct {
 	config *rest.Config
 	client *kubeclient.Clients
 	flags  Flags
+	others []string
 }
+
+// Others returns the control planes of other products that Planes has left out: the pod, and the product.
+func (r *Reach) Others() []string { return r.others }
 
 // Open returns a Reach of the cluster that the flags select. It sends no request yet.
 func Open(flags Flags) (*Reach, error) {
@@ -103,7 +128,8 @@ func Open(flags Flags) (*Reach, error) {
 // Client returns the client of the API server.
 func (r *Reach) Client() *kubeclient.Clients { return r.client }
 
-// Planes returns the running control planes, by name. If there is none, the error says where it looked.
+// Planes returns the running control planes, by name. If there is none, the error says where it looked. Pods of another product, which may
+// run beside ours during a migration, are left out.
 func (r *Reach) Planes(ctx context.Context) ([]Plane, error) {
 	selector := running
 	if r.flags.Revision != "" {
@@ -117,9 +143,22 @@ func (r *Reach) Planes(ctx context.Context) ([]Plane, error) {
 	}
 	var out []Plane
 	for i := range pods.Items {
-		if p := &pods.Items[i]; p.DeletionTimestamp == nil {
-			out = append(out, Plane{p.Name, p.Namespace, p.Labels["istio.io/rev"]})
+		p := &pods.Items[i]
+		if p.DeletionTimestamp != nil {
+			continue
 		}
+		if whose := foreign(p.Labels); whose != "" {
+			r.others = append(r.others, printable.Text(p.Name+" ("+whose+")", printable.Short))
+			continue
+		}
+		out = append(out, Plane{p.Name, p.Namespace, p.Labels["istio.io/rev"]})
+	}
+	if len(out) == 0 && len(r.others) > 0 {
+		return nil, fmt.Errorf(
+			"no control plane of %s runs in namespace %s of %s; there are those of other products: %s. --istioNamespace and --revision "+
+				"name others, and --address one outside of the cluster, as 127.0.0.1:8080",
+			product, r.flags.Namespace, r.config.Host, strings.Join(r.others, ", "),
+		)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf(

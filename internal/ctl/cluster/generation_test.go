@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"fairway/internal/config"
@@ -33,13 +31,7 @@ func TestGeneration(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
-		"clusters: [{name: a, cluster: {server: %q}}]\nusers: [{name: a, user: {}}]\n", s.URL)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reach, err := cluster.Open(cluster.Flags{Kubeconfig: file})
+	reach, err := cluster.Open(cluster.Flags{Kubeconfig: kubeconfig(t, s.URL)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/admin/page"
 	"fairway/internal/ctl/logging"
 	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
@@ -26,6 +27,8 @@ type Session interface {
 	Envoy(ctx context.Context, proxy string) (Envoy, error)
 	// EnvoyAt is Envoy for an address of this machine.
 	EnvoyAt(address string) Envoy
+	// Connected returns the connected proxies of all control planes.
+	Connected(ctx context.Context) ([]page.ProxySync, error)
 	// Agent reaches the agent of a proxy, which may change something. The error says why it cannot be reached from here.
 	Agent(ctx context.Context, proxy string) (logging.Agent, error)
 	// SetAddress says where the control plane is.

@@ -33,8 +33,13 @@ type sent struct {
 }
 
 func (s sent) messages(ctx context.Context, typ xdstype.Type) ([]message, error) {
+	return s.with(ctx, typ, typ == xdstype.Routes)
+}
+
+// with returns the resources of a type, with the objects that they were made from.
+func (s sent) with(ctx context.Context, typ xdstype.Type, made bool) ([]message, error) {
 	query := url.Values{"proxyID": {s.proxy}, "type": {typ.Label()}}
-	if typ == xdstype.Routes {
+	if made {
 		query.Set("made", "true")
 	}
 	var resources []page.Resource
