@@ -56,7 +56,7 @@ type Request struct {
 	// Listener is the name of the listener that accepts the connection; empty: it is found by Destination.
 	Listener string
 	// Destination is where the client connects to. If its address is missing, it is found by Host and Port; if no port is named, it is the
-	// one that the host has, and 80 if it has several or is not known.
+	// only one that the host has, else 80.
 	Destination netip.AddrPort
 	Host        string
 	Port        uint16

@@ -10,8 +10,8 @@
 // interpreter cannot know, such as an external authorizer. Each way has its steps, its outcome, its probability, its conditions and its
 // doubts. The package never guesses: a condition or a doubt names everything that it cannot interpret.
 //
-// Package way holds the answer and follows each way, chains picks the filter chain, and upstream the endpoints; paths
-// takes paths and hosts apart. The code reads like Envoy's, and calls Choose wherever the way may split.
+// Package way holds the answer and follows each way, hosts finds addresses, chains picks the filter chain, and upstream the endpoints;
+// paths takes paths and hosts apart. The code reads like Envoy's, and calls Choose wherever the way may split.
 //
 // The package is pure: it imports the messages of Envoy, and knows neither the control plane nor how a proxy gets its resources. All
 // input may be hostile. Work, depth and ways are bounded; an invalid message is an error that names the resource and the field.

@@ -10,6 +10,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"fairway/internal/interpret/chains"
+	"fairway/internal/interpret/hosts"
 	"fairway/internal/interpret/way"
 )
 
@@ -25,6 +26,42 @@ func (w *walk) connect() {
 	})
 	w.handshake(chain, part)
 	w.networkFilters(chain, part)
+}
+
+// resolve finds the address that the client connects to, if the request names only a host: the proxy's own virtual hosts and listeners say
+// which address the host has, and which port if the request has none.
+func (w *walk) resolve() {
+	if w.destination.IsValid() {
+		return
+	}
+	host, outbound := strings.ToLower(w.asked.Host), w.asked.Direction == Outbound && w.asked.Host != ""
+	known := hosts.Names{
+		Routes: w.config.Routes, VirtualHosts: w.virtualHosts, Listeners: w.config.Listeners, Domain: w.asked.Domain, Spend: w.Spend,
+	}
+	if host != "" && w.asked.Port == 0 && w.destination.Port() == 0 {
+		if w.asked.Port = hosts.Usual; outbound {
+			w.asked.Port = known.Port(host)
+		}
+		if w.asked.Port != hosts.Usual {
+			w.Step("port", "", "", "%s has port %d", way.Quote(w.asked.Host), w.asked.Port)
+		}
+	}
+	port := w.asked.Port
+	if port == 0 {
+		port = w.destination.Port()
+	}
+	if a, err := netip.ParseAddr(w.asked.Host); err == nil {
+		w.destination = netip.AddrPortFrom(a, port)
+		return
+	}
+	if outbound {
+		if a, from := known.Address(host, port); a.IsValid() {
+			w.destination = netip.AddrPortFrom(a, port)
+			w.Step("address", from, "", "%s is %s", way.Quote(w.asked.Host), w.destination)
+			return
+		}
+	}
+	w.destination = netip.AddrPortFrom(netip.Addr{}, port)
 }
 
 func socketOf(a *corev3.Address) netip.AddrPort {

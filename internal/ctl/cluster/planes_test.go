@@ -27,7 +27,7 @@ func TestPlanesOfOtherProducts(t *testing.T) {
 		{map[string]string{"a": ours, "b": ours}, "a b", "", ""},
 		{map[string]string{"a": istiod, "b": ours, "c": olderOnes}, "b", "a (istio), c (istio)", ""},
 		{map[string]string{"a": istiod, "b": unnamed}, "b", "a (istio)", ""},
-		{map[string]string{"a": istiod, "c": olderOnes}, "", "a (istio), c (istio)", "there are those of other products: a (istio), c (istio)"},
+		{map[string]string{"a": istiod, "c": olderOnes}, "", "a (istio), c (istio)", "of other products: a (istio), c (istio)"},
 		{nil, "", "", "no control plane runs in namespace istio-system"},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

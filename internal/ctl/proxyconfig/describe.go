@@ -33,7 +33,7 @@ type describer struct {
 // description is the answer.
 type description struct {
 	Workload *workload  `json:"workload,omitempty"`
-	From     string     `json:"from,omitempty"` // the proxy by whose view rules and routes are shown; empty: no proxy is connected
+	From     string     `json:"from,omitempty"` // rules and routes are shown as this proxy has them; empty: none is connected
 	Services []*service `json:"services"`
 }
 
@@ -41,7 +41,7 @@ type description struct {
 func Describe(s Session, root func() string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "describe", Aliases: []string{"des"},
-		Short: "What is behind a workload or a service: ports, rules, routes, mutual TLS, policies, gateways",
+		Short: "Ports, rules, routes, mutual TLS, policies and gateways of a workload or a service",
 	}
 	add := func(use, alias, short string, find func(*describer, context.Context, string) (*description, error)) {
 		d := &describer{session: s, root: root}
@@ -63,7 +63,7 @@ func Describe(s Session, root func() string) *cobra.Command {
 		}
 		c.Flags().StringVarP(&d.namespace, "namespace", "n", "", "namespace of a name that has none")
 		if alias == "svc" {
-			c.Flags().StringVar(&d.from, "from", "", "proxy by whose view rules and routes are shown (default: one of the service's namespace)")
+			c.Flags().StringVar(&d.from, "from", "", "show what this proxy has (default: a proxy of the service's namespace)")
 		} else {
 			c.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 				return s.Names(cmd, args, typed)
@@ -140,7 +140,8 @@ func (d *describer) workload(ctx context.Context, typed string) (*workload, erro
 		return nil, err
 	}
 	return &workload{
-		id: p.ProxyID, Proxy: page.ShortName(p.ProxyID), Address: page.NodeAddress(p.ProxyID), Identity: p.Identity, Version: p.IstioVersion,
+		id: p.ProxyID, Proxy: page.ShortName(p.ProxyID), Address: page.NodeAddress(p.ProxyID), Identity: p.Identity,
+		Version: p.IstioVersion,
 	}, nil
 }
 
@@ -209,7 +210,7 @@ func (d *describer) called(hosts []page.HostInfo, name string) (out []*page.Host
 	return nil
 }
 
-// viewpoint returns the proxy by whose view a service is shown: the named one, else a sidecar of its namespace, else any; the zero
+// viewpoint returns the proxy that shows a service as it sees it: the named one, else a sidecar of its namespace, else any; the zero
 // ProxySync: none is connected.
 func (d *describer) viewpoint(namespace string) (out page.ProxySync, err error) {
 	if d.from != "" {
