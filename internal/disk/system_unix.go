@@ -3,6 +3,7 @@
 package disk
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -37,6 +38,9 @@ func Lock(f *os.File, wait bool) error {
 	}
 	return syscall.Flock(int(f.Fd()), how)
 }
+
+// Locked reports whether an error of Lock means that another process has the lock.
+func Locked(err error) bool { return errors.Is(err, syscall.EWOULDBLOCK) }
 
 // SyncFolder has the names in an open folder survive a power cut.
 func SyncFolder(f File) error { return f.Sync() }

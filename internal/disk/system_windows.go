@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 
@@ -28,6 +29,9 @@ func Lock(f *os.File, wait bool) error {
 	}
 	return windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, new(windows.Overlapped))
 }
+
+// Locked reports whether an error of Lock means that another process has the lock.
+func Locked(err error) bool { return errors.Is(err, windows.ERROR_LOCK_VIOLATION) }
 
 // SyncFolder has the names in an open folder survive a power cut. Windows writes them by itself.
 func SyncFolder(File) error { return nil }

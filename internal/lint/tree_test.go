@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"dev/folder": {"agent/token/shown", "disk", "identity/safefile"},
 
 	// What control planes share: its stores know no room above them.
-	"state":           {"identity/safefile", "printable", "servers"},
+	"state":           {"disk", "identity/safefile", "printable", "servers"},
 	"state/statetest": {"state"},
 	"state/records":   {"state", "printable", "servers"},
 	"state/etcd":      {"state", "store"},

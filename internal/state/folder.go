@@ -12,8 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"fairway/internal/disk"
 	"fairway/internal/identity/safefile"
 	"fairway/internal/printable"
 	"fairway/internal/servers"
@@ -189,11 +188,11 @@ func (l *FolderLease) lockAlive() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+	if err = disk.Lock(f, false); err == nil {
 		return f, nil
 	}
 	f.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if disk.Locked(err) {
 		return nil, ErrHeld
 	}
 	return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
@@ -250,25 +249,4 @@ func (l *FolderLease) read() (out term, err error) {
 		return term{}, nil //nolint:nilerr // see above
 	}
 	return out, nil
-}
-
-// remote returns the kind of the file system of a folder if it is of another machine; empty: it is not, or that is not known.
-func remote(dir string) string {
-	var is unix.Statfs_t
-	if err := unix.Statfs(dir, &is); err != nil {
-		return ""
-	}
-	switch uint32(is.Type) { //nolint:gosec // magic numbers have 32 bits
-	case unix.NFS_SUPER_MAGIC:
-		return "NFS"
-	case unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
-		return "SMB"
-	case unix.CEPH_SUPER_MAGIC:
-		return "Ceph"
-	case unix.V9FS_MAGIC:
-		return "9p"
-	case unix.FUSE_SUPER_MAGIC:
-		return "FUSE"
-	}
-	return ""
 }

@@ -264,7 +264,7 @@ func (d *describer) view(ctx context.Context, proxy string) (v *view, err error)
 	return v, nil
 }
 
-// expose adds to services the gateways whose proxies lead requests to them.
+// expose adds to services the gateways that lead requests to them.
 func (d *describer) expose(ctx context.Context, to []*service) error {
 	asked := 0
 	var errs []error

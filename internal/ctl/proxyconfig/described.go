@@ -197,7 +197,7 @@ func (v *view) rule(name string, w *workload, reached map[string]bool) rule {
 	return out
 }
 
-// route adds a virtual host whose routes lead to the service.
+// route adds a virtual host if its routes lead to the service.
 func (s *service) route(names string, host map[string]any, w *workload, reached map[string]bool) {
 	r, leads := s.routing(names, host)
 	if !leads {
