@@ -115,7 +115,7 @@ func (f *finder) visit(n ast.Node) bool {
 			f.remove(n)
 		}
 	case *ast.ArrayType, *ast.FuncType, *ast.StructType:
-		return false // types, whose mistakes compilers find
+		return false // types: compilers find mistakes in them
 	}
 	return true
 }

@@ -42,7 +42,7 @@ type Options struct {
 	MeshConfig    string // a file with the mesh configuration; empty: that of the files or the cluster, else Istio's defaults
 	Namespace     string // of objects that name none; empty: default
 	RootNamespace string // empty: istio-system
-	Revision      string // of the control plane whose objects are analyzed; empty: the objects of all
+	Revision      string // of the control plane that the analyzed objects are for; empty: the objects of all
 	// IgnoreUnknown leaves out documents that are not objects of this mesh: values of charts, kinds of other programs.
 	IgnoreUnknown bool
 }

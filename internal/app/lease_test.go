@@ -106,7 +106,7 @@ func ended(t *testing.T, stream discoveryv3.AggregatedDiscoveryService_DeltaAggr
 	}
 }
 
-// again opens a stream on a connection whose last stream was ended; the connection is soon a new one.
+// again opens a stream on a connection after its last stream was ended; the connection is soon a new one.
 func again(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx := bounded(t)

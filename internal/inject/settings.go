@@ -29,7 +29,7 @@ type Settings struct {
 	System   string   // the control plane's namespace; empty: istio-system
 	Cluster  string   // name of the cluster; empty: Kubernetes; values override it
 	Domain   string   // DNS suffix of services; empty: cluster.local; values override it
-	// Hub is the registry of images; values override it. If neither names one, pods whose proxy has no whole image are refused.
+	// Hub is the registry of images; values override it. If neither names one, pods that give their proxy no whole image are refused.
 	Hub string
 
 	Mesh *meshconfig.MeshConfig // over its defaults; nil: these

@@ -49,7 +49,7 @@ func (c *Clients) May(ctx context.Context, r Right) (allowed bool, reason string
 	return out.Status.Allowed, out.Status.Reason, err
 }
 
-// Through returns the clients of an API server whose requests pass through a transport that wrap puts around another.
+// Through returns the clients of an API server. Their requests pass through a transport that wrap puts around another.
 func Through(config *rest.Config, wrap func(http.RoundTripper) http.RoundTripper) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(wrap)

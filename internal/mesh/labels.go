@@ -56,7 +56,7 @@ func (l Labels) Map() map[string]string {
 	return m
 }
 
-// Without returns the labels without those whose names left returns true for.
+// Without returns the labels without those that left returns true for the names of.
 func (l Labels) Without(left func(name string) bool) Labels {
 	pairs := l.Pairs()
 	out := slices.DeleteFunc(pairs, func(p string) bool {

@@ -20,7 +20,7 @@ import (
 
 // The files of a folder's lease.
 const (
-	leaseFile = ".writer"       // whose it is; the time of its change is that of the last renewal
+	leaseFile = ".writer"       // says who has it; the time of its change is that of the last renewal
 	aliveFile = ".writer-alive" // locked by its holder for as long as that process lives
 )
 
@@ -236,7 +236,7 @@ func (l *FolderLease) release() {
 	l.term, l.until, l.alive = 0, time.Time{}, nil
 }
 
-// read returns whose the lease is. A file that is missing or damaged is of term 0: the next term is higher than all before anyway.
+// read returns who has the lease. A file that is missing or damaged is of term 0: the next term is higher than all before anyway.
 func (l *FolderLease) read() (out term, err error) {
 	text, err := safefile.Read(filepath.Join(l.dir, leaseFile), 4<<10)
 	if errors.Is(err, fs.ErrNotExist) {

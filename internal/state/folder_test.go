@@ -91,7 +91,7 @@ func TestFolderLeaseOfOneThatHangs(t *testing.T) {
 	if err := docs.Sole(func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	hangs.Believe() // as one whose clock stood still
+	hangs.Believe() // as if its clock had stood still
 	two := newPlane(t, dir, "two")
 	two.await(t)
 	err := docs.Sole(func() error { return docs.Write("ca.json", []byte("{}"), 0o600) })

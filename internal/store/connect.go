@@ -10,7 +10,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// ErrFiles ends a connection whose files of credentials have changed.
+// ErrFiles ends a connection after its files of credentials have changed.
 var ErrFiles = errors.New("files of credentials changed")
 
 // Connect calls do with a new client, and closes the client after that. If changed receives meanwhile, Connect ends the context of do

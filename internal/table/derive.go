@@ -220,7 +220,7 @@ func (d *derived) claim(res *result) {
 	}
 }
 
-// write writes the emitted rows whose cells are not contested.
+// write writes the emitted rows, except those of contested cells.
 func (d *derived) write(res *result) {
 	for _, o := range res.outs {
 		switch {

@@ -264,7 +264,7 @@ func TestSlowReadersHoldNoSeats(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesGiveWay: requests whose bodies do not arrive end and lose their seats to other clients.
+// TestSlowBodiesGiveWay: requests end if their bodies do not arrive, and lose their seats to other clients.
 func TestSlowBodiesGiveWay(t *testing.T) {
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {

@@ -232,7 +232,7 @@ func (w *Writer) bundle() ([]byte, error) {
 	}
 }
 
-// bundles returns functions whose channels are closed when bundle changes.
+// bundles returns functions that return channels, which are closed when bundle changes.
 func (w *Writer) bundles() (out []func() <-chan struct{}) {
 	if w.o.Authority != nil {
 		out = append(out, w.o.Authority.Changed)

@@ -13,7 +13,7 @@ import (
 // ErrDraining is the status, Unavailable, that streams end with when the server drains, and that new ones get.
 var ErrDraining = status.Error(codes.Unavailable, "the server is draining: connect to another")
 
-// errSlow ends a stream whose client does not read.
+// errSlow ends a stream to a client that does not read.
 func errSlow(o Options, typ string) error {
 	return status.Errorf(codes.DeadlineExceeded, "the client did not take a %s response within %s", xdstype.Short(typ), o.SendTimeout)
 }

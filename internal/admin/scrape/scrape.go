@@ -25,7 +25,7 @@ type Gauges interface {
 	Services() int
 	VirtualServices() int
 	Unserved() int // services that should have endpoints
-	Reduced() int  // proxies whose choices do not count
+	Reduced() int  // proxies with choices that do not count
 }
 
 // State holds functions that read state which is counted only at a scrape. All fields are required; any goroutine calls them.

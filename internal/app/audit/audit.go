@@ -47,7 +47,7 @@ type Auditor struct {
 	timer *time.Timer
 }
 
-// New returns an auditor whose first step is due soon.
+// New returns an auditor. Its first step is due soon.
 func New(o Options) *Auditor {
 	return &Auditor{o: o, pass: xds.NewPass(), pause: auditPause, timer: time.NewTimer(auditPause)}
 }

@@ -28,7 +28,7 @@ import (
 // Types of questions.
 const (
 	// Page asks for any page: the request's one resource name is the page with its query, as config_dump?proxyID=web-1.shop. The answer is
-	// one resource of this type, whose value is the page as it is.
+	// one resource of this type; its value is the page as it is.
 	Page = "istio.io/debug"
 	// Sync asks for the state of each proxy: a resource of type ClientConfig for each.
 	Sync = "istio.io/debug/syncz"

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// shown are the types whose state istioctl shows.
+// shown are the types that istioctl shows the state of.
 var shown = []xdstype.Type{xdstype.Clusters, xdstype.Listeners, xdstype.Loads, xdstype.Routes}
 
 // states makes a ClientConfig of each proxy of /debug/syncz. It has the state of each type in both forms: releases of istioctl read one of

@@ -44,7 +44,7 @@ type health struct {
 	Healthy bool `json:"healthy"`
 }
 
-// Tables are the tables whose rows are shared, and the inputs for what others share.
+// Tables are the tables of shared rows, and the inputs for what others share.
 type Tables struct {
 	Members      *table.Input[mesh.ProxyID, input.Member]
 	HealthStored *table.Input[config.Key, bool]

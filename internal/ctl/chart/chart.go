@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Chart is a chart without the charts whose conditions do not hold. Its JSON is that of Helm's records.
+// Chart is a chart without the charts that have a condition which does not hold. Its JSON is that of Helm's records.
 type Chart struct {
 	Metadata      Metadata  `json:"metadata"`
 	Lock          *struct{} `json:"lock"`

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/ctl/chart"
 )
 
-// files is a chart with a part, whose templates print their values.
+// files is a chart with a part; its templates print their values.
 func files() fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, text := range map[string]string{

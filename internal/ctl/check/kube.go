@@ -167,7 +167,7 @@ func (k kube) nodes(ctx context.Context, r *results) {
 	r.ok("nodes", "%s, Linux 4.19 or later", output.Plural(len(nodes.Items), "node"))
 }
 
-// others looks for other meshes, whose webhooks would inject the same pods.
+// others looks for other meshes: their webhooks would inject the same pods.
 func (k kube) others(ctx context.Context) []Result {
 	r := &results{part: "other meshes", page: webhooksPage}
 	ctx, stop := context.WithTimeout(ctx, each)
@@ -192,7 +192,7 @@ func (k kube) others(ctx context.Context) []Result {
 	return r.all
 }
 
-// namespaces looks for namespaces that ask for injection, and whose pod security forbids it.
+// namespaces looks for namespaces that ask for injection, and that forbid it by their pod security.
 func (k kube) namespaces(ctx context.Context) []Result {
 	r := &results{part: "namespaces", page: "docs/injection.md"}
 	ctx, stop := context.WithTimeout(ctx, each)

@@ -17,7 +17,7 @@ import (
 // formats are the values of -o.
 var formats = []string{"table", "json", "yaml", "short"}
 
-// Failure is an error of a command whose command line was right: pilotctl exits with 1.
+// Failure is an error of a command with a right command line: pilotctl exits with 1.
 type Failure struct{ error }
 
 // Fail makes a Failure of an error.

@@ -191,7 +191,7 @@ func (r *Records) heard(clock int64) {
 	}
 }
 
-// giveUp gives up the control planes whose index is missing for too long.
+// giveUp gives up the control planes that have lacked their index for too long.
 func (r *Records) giveUp(now time.Time) {
 	for _, of := range slices.Sorted(maps.Keys(r.others)) {
 		if w := r.others[of]; w.goes.IsZero() || now.Before(w.goes) {

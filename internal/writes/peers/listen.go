@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	mostLeases = 100 // control planes whose Leases are read: the first by name
+	mostLeases = 100 // control planes that Leases are read of: the first by name
 	lookEvery  = time.Second
 )
 

@@ -9,7 +9,7 @@ import (
 	"fairway/test/rig"
 )
 
-// starter is a machine of a control plane whose way to the store can be cut.
+// starter is a machine of a control plane; the way to the store can be cut.
 type starter struct {
 	kind, key, dir, rules, under string
 	gate                         *gate.Gate
