@@ -16,7 +16,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/time/rate"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"fairway/internal/admin/change"
 	"fairway/internal/admin/page"
@@ -424,7 +423,7 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 			name != "" && name != o.Name || namespace != "" && namespace != o.Namespace {
 			continue
 		}
-		spec, err := protojson.Marshal(o.Spec)
+		spec, err := o.SpecJSON()
 		if err != nil {
 			fail(w, fmt.Errorf("%s: %w", o.Key, err))
 			return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/admin/change"
+	"fairway/internal/config"
 	"fairway/internal/questions"
 )
 
@@ -37,7 +38,7 @@ func methods(path string) string {
 // planz shows what a change would do. The change is the body, page.PlanRequest as JSON: browsers send such a body for no other site.
 func (p *Pages) planz(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	q, err := change.Read(w, r, viewerOf(r).namespace, viewerOf(r).all, writtenKinds())
+	q, err := change.Read(w, r, viewerOf(r).namespace, viewerOf(r).all, config.WrittenKinds())
 	var out any
 	if err == nil {
 		about := questions.Question{Name: "plan", Caller: viewerOf(r).namespace}

@@ -105,7 +105,7 @@ func number(query url.Values, name string, base int) (uint64, error) {
 
 // objectKey reads the object that a query names.
 func objectKey(query url.Values) (config.Key, error) {
-	kind, known := config.KindCalled(query.Get("kind"), writtenKinds())
+	kind, known := config.KindCalled(query.Get("kind"), config.WrittenKinds())
 	switch {
 	case known && (kind == config.MeshConfig || kind == config.MeshNetworks):
 		return config.Key{Kind: kind}, nil
@@ -116,11 +116,6 @@ func objectKey(query url.Values) (config.Key, error) {
 		return config.Key{}, fmt.Errorf("say which %s: ?name=", kind)
 	}
 	return config.Key{Kind: kind, Namespace: query.Get("namespace"), Name: query.Get("name")}, nil
-}
-
-// writtenKinds are the kinds of objects that users write.
-func writtenKinds() []config.Kind {
-	return append(config.Kinds(), config.MeshConfig, config.MeshNetworks, config.Ingress)
 }
 
 // historyz shows the last turns, oldest first. To a viewer of one namespace it shows those in which objects of the namespace changed, and

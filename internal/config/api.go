@@ -22,7 +22,7 @@ type API struct {
 func (a API) Types() []string {
 	out := make([]string, len(a.Versions))
 	for i, v := range a.Versions {
-		out[i] = a.Group + "/" + v + "/" + string(a.Kind)
+		out[i] = a.Group + "/" + v + "/" + a.Kind.Word()
 	}
 	return out
 }
@@ -30,7 +30,7 @@ func (a API) Types() []string {
 // shown is an object in an API server's form.
 type shown struct {
 	APIVersion string          `json:"apiVersion"`
-	Kind       Kind            `json:"kind"`
+	Kind       string          `json:"kind"`
 	Metadata   shownMeta       `json:"metadata"`
 	Spec       json.RawMessage `json:"spec"`
 }
@@ -53,7 +53,7 @@ func (a API) JSON(k Key, labels, annotations map[string]string, created string, 
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(shown{APIVersion: a.Group + "/" + a.Versions[0], Kind: a.Kind, Spec: body, Metadata: shownMeta{
+	return json.Marshal(shown{APIVersion: a.Group + "/" + a.Versions[0], Kind: a.Kind.Word(), Spec: body, Metadata: shownMeta{
 		Name: k.Name, Namespace: k.Namespace, Labels: labels, Annotations: annotations, Created: created,
 	}})
 }
@@ -65,7 +65,7 @@ func (o *Object) JSON() ([]byte, error) {
 	if !is {
 		return nil, nil
 	}
-	body, err := protojson.Marshal(o.Spec)
+	body, err := o.SpecJSON()
 	if err != nil {
 		return nil, fmt.Errorf("write %s as JSON: %w", o.Key, err)
 	}
@@ -73,16 +73,24 @@ func (o *Object) JSON() ([]byte, error) {
 	if o.Created != 0 {
 		created = time.Unix(o.Created, 0).UTC().Format(time.RFC3339)
 	}
-	return json.Marshal(shown{APIVersion: group, Kind: o.Kind, Spec: body, Metadata: shownMeta{
+	return json.Marshal(shown{APIVersion: group, Kind: o.Kind.Word(), Spec: body, Metadata: shownMeta{
 		Name: o.Name, Namespace: o.Namespace, Labels: o.Labels.Map(), Annotations: o.Annotations, Created: created,
 		UID: o.Stored.UID, Version: o.Stored.ResourceVersion, Generation: o.Stored.Generation,
 	}})
 }
 
+// SpecJSON returns the object's specification as JSON.
+func (o *Object) SpecJSON() ([]byte, error) {
+	if o.Native != nil {
+		return json.Marshal(o.Native)
+	}
+	return protojson.Marshal(o.Spec)
+}
+
 // api returns the group of the object's kind and its preferred version: "networking.istio.io/v1".
 func (o *Object) api() (group string, is bool) {
 	if o.Native != nil {
-		return groupOfIngresses + "/v1", true
+		return groupsByKind()[o.Kind] + "/v1", true
 	}
 	k, is := apisByKind()[o.Kind]
 	if !is {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -29,7 +30,7 @@ type Decoder struct {
 	kinds     map[Kind]*kind
 }
 
-// NewDecoder returns a decoder for every kind of Istio's API, and for Secret. It fails only in a build that lacks the
+// NewDecoder returns a decoder for every kind of Istio's API and the Gateway API, and for Secret. It fails only in a build that lacks the
 // schemas (schemas.ErrMissing).
 func NewDecoder(o Options) (*Decoder, error) {
 	d := &Decoder{namespace: cmp.Or(o.DefaultNamespace, "default"), now: time.Now, kinds: kindsByName()}
@@ -37,7 +38,7 @@ func NewDecoder(o Options) (*Decoder, error) {
 		d.now = o.Now
 	}
 	var names []string
-	for _, k := range Kinds() {
+	for _, k := range slices.Concat(Kinds(), GatewayKinds()) {
 		names = append(names, string(k))
 	}
 	return d, schemas.Check(names)

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -35,7 +36,7 @@ type draft struct {
 	annotations map[string]string
 	created     int64
 	credential  *Credential // of a Secret
-	native      any         // of a kind of Kubernetes' own
+	native      any         // of a kind of Kubernetes' own, or the Gateway API's
 }
 
 func (d *Decoder) draft(doc Document) *draft {
@@ -48,7 +49,7 @@ func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []
 		return nil, w.Listed()
 	}
 	spec := w.kind.decode(w)
-	if spec == nil || w.Failed() {
+	if spec == nil && w.native == nil || w.Failed() {
 		return nil, w.Sorted()
 	}
 	return w.object(spec), w.Sorted()
@@ -56,11 +57,12 @@ func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []
 
 // guessIdentity has the problem of a text that does not parse name the object. It returns the mistake with a message that may be shown.
 func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
-	kind, namespace, name := document.Guess(w.Document.Text)
+	version, kind, namespace, name := document.Guess(w.Document.Text)
 	if kind == "" || name == "" {
 		return bad
 	}
-	w.refer(kind, cmp.Or(namespace, w.namespace), name)
+	group, _, _ := strings.Cut(version, "/")
+	w.refer(string(unique(group, kind)), cmp.Or(namespace, w.namespace), name)
 	if kind == string(Secret) { // the parser's own words may quote it
 		return &document.Mistake{Line: bad.Line, Message: "the text is neither valid YAML nor JSON", Fix: bad.Fix}
 	}
@@ -102,9 +104,9 @@ func (w *draft) identify(d *Decoder) bool {
 		w.Fail("kind", code.NoKind, "the document has no kind", "start with apiVersion, kind, metadata and spec")
 		return false
 	}
-	w.readNames(name, w.tree)
 	group, _ := w.apiVersion()
-	k := d.kinds[Kind(name)]
+	w.readNames(unique(group, name), w.tree)
+	k := d.kinds[unique(group, name)]
 	if k == nil || group != k.group {
 		fix := w.foreign(k, group, name)
 		if k == nil {
@@ -127,10 +129,14 @@ func (w *draft) foreign(k *kind, group, name string) (fix string) {
 	case k == nil && (name == "List" && w.tree["items"] != nil || strings.HasSuffix(name, "List") && items):
 		w.Fail("items", code.BadList, "the list cannot be split into objects: nothing of it is in force",
 			"write kind and items as plain fields, and items as a list of objects that are not lists themselves")
-	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
+	case k != nil && (group == "" || ours(group)):
 		w.Fail("apiVersion", code.UnknownVersion, name+" is not in API group "+strconv.Quote(group), "write "+k.group+"/v1")
-	case k == nil && strings.HasSuffix(group, ".istio.io"):
-		fix = spelling.DidYouMean(name, slices.Values(Kinds()), 3)
+	case k == nil && ours(group):
+		near := Kinds()
+		if group == groupOfGateways {
+			near = GatewayKinds()
+		}
+		fix = spelling.DidYouMean(name, slices.Values(near), 3)
 		w.Fail("kind", code.UnknownKind, "API group "+group+" has no kind "+strconv.Quote(name), fix)
 	default:
 		w.Add("kind", code.ForeignKind, mesh.Warning,
@@ -139,10 +145,13 @@ func (w *draft) foreign(k *kind, group, name string) (fix string) {
 	return fix
 }
 
+// ours reports whether every kind of an API group is one that may be read.
+func ours(group string) bool { return strings.HasSuffix(group, ".istio.io") || group == groupOfGateways }
+
 // readNames reads the object's key as far as it can be read, so that every later problem names the object.
-func (w *draft) readNames(kind string, tree map[string]any) {
+func (w *draft) readNames(kind Kind, tree map[string]any) {
 	meta, _ := tree["metadata"].(map[string]any)
-	w.key = Key{Kind: Kind(kind), Namespace: w.namespace}
+	w.key = Key{Kind: kind, Namespace: w.namespace}
 	w.key.Name, _ = meta["name"].(string)
 	if ns, _ := meta["namespace"].(string); ns != "" {
 		w.key.Namespace = ns
@@ -150,7 +159,7 @@ func (w *draft) readNames(kind string, tree map[string]any) {
 	if w.key.Kind.ClusterWide() {
 		w.key.Namespace = ""
 	}
-	w.refer(kind, w.key.Namespace, w.key.Name)
+	w.refer(string(kind), w.key.Namespace, w.key.Name)
 }
 
 // refer sets the object of the following problems.
@@ -198,7 +207,9 @@ func (w *draft) object(spec proto.Message) *Object {
 }
 
 // readMetadata reports whether labels and annotations of a kind's objects have an effect (those of a Secret are read into its Credential).
-func readMetadata(k Kind) bool { return k == WorkloadEntry || k == Ingress || k == IngressClass }
+func readMetadata(k Kind) bool {
+	return k == WorkloadEntry || k == Ingress || k == IngressClass || k == KubernetesGateway
+}
 
 // hash covers the object's content, not its place. It is the same in every process.
 func hash(o *Object) uint64 {
@@ -228,7 +239,12 @@ func hash(o *Object) uint64 {
 		put(o.Annotations[ReferencedServices])
 	}
 	buf = binary.AppendVarint(buf, o.Created)
-	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
+	if o.Native != nil {
+		spec, _ := json.Marshal(o.Native) // plain fields always marshal
+		buf = append(buf, spec...)
+	} else {
+		buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
+	}
 	put(o.Made.String())
 	if o.Made != nil {
 		put(o.Ref.String())

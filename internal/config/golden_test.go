@@ -37,7 +37,8 @@ func rulesAlone(d *Decoder, files []txtar.File) string {
 			tree, _ := doc.Tree()
 			object, _ := tree.(map[string]any)
 			name, _ := object["kind"].(string)
-			k := d.kinds[Kind(name)]
+			group, _ := (&draft{tree: object}).apiVersion()
+			k := d.kinds[unique(group, name)]
 			if k == nil || k.rules == nil {
 				continue
 			}

@@ -22,8 +22,8 @@ type kind struct {
 	empty func() proto.Message
 	rules func(*rule.Check, proto.Message)
 	read  func(*draft) proto.Message // instead of schema and rules, for a kind that has neither
-	// native, instead of empty and rules, makes the Go type of one of Kubernetes' own kinds out of a tree that passed its schema; it
-	// returns nil if the rules refuse it.
+	// native, instead of empty and rules, makes the Go type of a kind of Kubernetes' own or the Gateway API's out of a tree that passed its
+	// schema; it returns nil if the rules refuse it.
 	native func(*draft) any
 
 	once   sync.Once // guards the fields below; they are read-only afterwards
@@ -37,7 +37,8 @@ func (k *kind) load() (*crd.Schema, error) {
 	return k.schema, k.err
 }
 
-// decode takes the document's tree through schema, message and rules. It returns nil when the tree does not get as far as a message.
+// decode takes the document's tree through schema, message and rules. The message is nil when the tree does not get as far as that, and for
+// native kinds.
 func (k *kind) decode(w *draft) proto.Message {
 	if k.read != nil {
 		return k.read(w)
@@ -48,16 +49,16 @@ func (k *kind) decode(w *draft) proto.Message {
 		return nil
 	}
 	if group, version := w.apiVersion(); group == k.group && !slices.Contains(s.Versions, version) {
-		w.Fail("apiVersion", code.UnknownVersion, string(k.name)+" has no version "+strconv.Quote(version),
+		w.Fail("apiVersion", code.UnknownVersion, k.name.Word()+" has no version "+strconv.Quote(version),
 			"write "+k.group+"/"+s.Versions[0])
 	}
 	known, ok := s.Validate(w.tree, &w.Report)
 	w.tree = known
 	if k.native != nil {
-		if !ok {
-			return nil
+		if ok {
+			w.native = k.native(w)
 		}
-		return k.readNative(w)
+		return nil
 	}
 	tree, _ := w.tree["spec"].(map[string]any)
 	spec := k.empty()

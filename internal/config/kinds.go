@@ -1,14 +1,17 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/config/extension"
 	"fairway/internal/config/rule"
+	"fairway/internal/config/schemas"
 	"fairway/internal/config/secret"
 	"fairway/internal/config/security"
 	"fairway/internal/config/traffic"
@@ -41,9 +44,21 @@ const (
 	// ConfigMap is Kubernetes' own kind. Only authorities are read from it: their certificates and CRLs. Its Object is like a Secret's.
 	ConfigMap Kind = "ConfigMap"
 
-	// Kubernetes' own kinds that are turned into other objects. Their Spec is a *structpb.Struct, and Object.Native has it as a Go type.
+	// Kubernetes' own kinds that are turned into other objects. Their Spec is nil, and Object.Native has it as a Go type.
 	Ingress      Kind = "Ingress"      // *networkingv1.IngressSpec
 	IngressClass Kind = "IngressClass" // *networkingv1.IngressClassSpec
+
+	// The kinds of the Gateway API. Their Spec is in Object.Native, too, as a *gatewayv1.HTTPRouteSpec, ….
+	GatewayClass      Kind = "GatewayClass"
+	KubernetesGateway Kind = "Gateway." + groupOfGateways
+	ListenerSet       Kind = "ListenerSet"
+	HTTPRoute         Kind = "HTTPRoute"
+	GRPCRoute         Kind = "GRPCRoute"
+	TLSRoute          Kind = "TLSRoute"
+	TCPRoute          Kind = "TCPRoute"
+	UDPRoute          Kind = "UDPRoute"
+	ReferenceGrant    Kind = "ReferenceGrant"
+	BackendTLSPolicy  Kind = "BackendTLSPolicy"
 
 	MeshConfig   Kind = "MeshConfig"   // the one object of --meshConfig
 	MeshNetworks Kind = "MeshNetworks" // the one object of --networksConfig
@@ -58,6 +73,29 @@ func Kinds() []Kind {
 	}
 	return out
 }
+
+// WrittenKinds lists the kinds of all objects that users write to have traffic routed, guarded and seen: Istio's, those of the Gateway API,
+// Ingress, and the mesh's own.
+func WrittenKinds() []Kind {
+	return slices.Concat(Kinds(), GatewayKinds(), []Kind{MeshConfig, MeshNetworks, Ingress})
+}
+
+// GatewayKinds lists the kinds of the Gateway API that are read.
+func GatewayKinds() []Kind {
+	return []Kind{
+		GatewayClass, KubernetesGateway, ListenerSet, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute, ReferenceGrant, BackendTLSPolicy,
+	}
+}
+
+// KindOf returns the kind of documents that name an API group and a kind in it; false: it is not one that Decode reads.
+func KindOf(group, word string) (Kind, bool) {
+	k := unique(group, word)
+	of, known := groupsByKind()[k]
+	return k, known && of == group
+}
+
+// unique returns the name that no kind of another group has.
+func unique(group, word string) Kind { return Kind(schemas.Unique(group, word)) }
 
 // Groups returns the API group of every kind that Decode reads; it is empty for Kubernetes' oldest, Secret and ConfigMap.
 func Groups() map[Kind]string {
@@ -95,6 +133,7 @@ func kindTable() []*kind {
 	}
 }
 
+// kindsByName returns the data of all kinds. Decoders prepare their own, so that tests can count what each costs.
 func kindsByName() map[Kind]*kind {
 	out := map[Kind]*kind{
 		Secret:    {name: Secret, read: reading(secret.Read)},
@@ -135,22 +174,29 @@ func reading(by func(secret.Input) (*Credential, *structpb.Struct)) func(*draft)
 	}
 }
 
-// shortKinds are the short names of Istio's CRDs.
+// shortKinds are the short names of Istio's CRDs, and of the Gateway API's.
 var shortKinds = map[string]Kind{
 	"vs": VirtualService, "dr": DestinationRule, "gw": Gateway, "se": ServiceEntry,
 	"we": WorkloadEntry, "wg": WorkloadGroup, "pa": PeerAuthentication, "ra": RequestAuthentication,
 	"ap": AuthorizationPolicy, "authz": AuthorizationPolicy,
+	"gtw": KubernetesGateway, "gc": GatewayClass, "refgrant": ReferenceGrant, "btlspolicy": BackendTLSPolicy, "lset": ListenerSet,
 }
 
-// KindCalled returns the one of some kinds that a word names: in singular or plural, in any case, or by the short name of Istio's CRD;
-// false: none.
+// KindCalled returns the one of some kinds that a word names: in singular or plural, in any case, by the short name of its CRD, or
+// with its group behind a dot, as kubectl takes them; false: none.
 func KindCalled(word string, kinds []Kind) (Kind, bool) {
 	word = strings.ToLower(word)
+	word, group, qualified := strings.Cut(word, ".")
 	for _, k := range kinds {
-		one := strings.ToLower(string(k))
+		one := strings.ToLower(k.Word())
+		if qualified && group != groupsByKind()[k] || !qualified && one != strings.ToLower(string(k)) && shortKinds[word] != k {
+			continue // a word alone means the kind of the unique name
+		}
 		if word == one || word == spelling.Plural(one) || shortKinds[word] == k {
 			return k, true
 		}
 	}
 	return "", false
 }
+
+var groupsByKind = sync.OnceValue(Groups)

@@ -1,29 +1,44 @@
 package config
 
 import (
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config/native"
 	"fairway/internal/config/report"
 	"fairway/internal/mesh/code"
 )
 
-// groupOfIngresses is the API group of all native kinds.
-const groupOfIngresses = "networking.k8s.io"
+const (
+	groupOfIngresses = "networking.k8s.io"
+	groupOfGateways  = "gateway.networking.k8s.io"
+)
 
-// nativeKinds has one line for each of Kubernetes' own kinds that are turned into other objects, with the rules that are not in a schema.
+// nativeKinds has one line for each kind of Kubernetes' own and of the Gateway API that is turned into other objects, with the rules that
+// are not in its schema.
 func nativeKinds() []*kind {
 	return []*kind{
 		nativeKind(groupOfIngresses, Ingress, native.Ingress),
-		nativeKind(groupOfIngresses, IngressClass, func(*networkingv1.IngressClassSpec, *report.Report) {}),
+		nativeKind(groupOfIngresses, IngressClass, none[networkingv1.IngressClassSpec]),
+		nativeKind(groupOfGateways, GatewayClass, none[gatewayv1.GatewayClassSpec]),
+		nativeKind(groupOfGateways, KubernetesGateway, none[gatewayv1.GatewaySpec]),
+		nativeKind(groupOfGateways, ListenerSet, none[gatewayv1.ListenerSetSpec]),
+		nativeKind(groupOfGateways, HTTPRoute, native.HTTPRoute),
+		nativeKind(groupOfGateways, GRPCRoute, native.GRPCRoute),
+		nativeKind(groupOfGateways, TLSRoute, none[gatewayv1.TLSRouteSpec]),
+		nativeKind(groupOfGateways, TCPRoute, none[gatewayv1.TCPRouteSpec]),
+		nativeKind(groupOfGateways, UDPRoute, none[gatewayv1.UDPRouteSpec]),
+		nativeKind(groupOfGateways, ReferenceGrant, none[gatewayv1.ReferenceGrantSpec]),
+		nativeKind(groupOfGateways, BackendTLSPolicy, none[gatewayv1.BackendTLSPolicySpec]),
 	}
 }
 
+// none is the rules of a kind whose schema says all.
+func none[T any](*T, *report.Report) {}
+
 // ClusterWide reports whether objects of a kind are in no namespace.
-func (k Kind) ClusterWide() bool { return k == IngressClass }
+func (k Kind) ClusterWide() bool { return k == IngressClass || k == GatewayClass }
 
 // nativeKind returns the entry of a kind that has a T as its spec.
 func nativeKind[T any](group string, name Kind, rules func(*T, *report.Report)) *kind {
@@ -37,20 +52,4 @@ func nativeKind[T any](group string, name Kind, rules func(*T, *report.Report)) 
 		rules(spec, &w.Report)
 		return spec
 	}}
-}
-
-// readNative makes both forms of the specification.
-func (k *kind) readNative(w *draft) proto.Message {
-	native := k.native(w)
-	if native == nil {
-		return nil
-	}
-	tree, _ := w.tree["spec"].(map[string]any)
-	public, err := structpb.NewStruct(tree)
-	if err != nil {
-		w.Fail("spec", code.Syntax, err.Error(), "")
-		return nil
-	}
-	w.native = native
-	return public
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -11,9 +12,16 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Kind is an API kind: "VirtualService". "MeshConfig" and "MeshNetworks" are kinds of ours with one object each,
-// without namespace and name.
+// Kind is an API kind, by a name that no other kind has: "VirtualService". Two API groups have a Gateway; that of
+// gateway.networking.k8s.io is "Gateway.gateway.networking.k8s.io", as kubectl writes it. "MeshConfig" and "MeshNetworks" are kinds of ours
+// with one object each, without namespace and name.
 type Kind string
+
+// Word returns the kind as documents and API servers have it, beside its group: "Gateway".
+func (k Kind) Word() string {
+	word, _, _ := strings.Cut(string(k), ".")
+	return word
+}
 
 // Key names an object: one per kind, namespace and name, regardless of the API version that it was written in.
 type Key struct {
@@ -40,9 +48,9 @@ type Object struct {
 	Labels      mesh.Labels
 	Annotations map[string]string
 	Created     int64         // Unix seconds from creationTimestamp; 0 if there is none
-	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
+	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …; nil where Native is set
 	Credential  *Credential   // of a Secret; nil otherwise
-	// Native is the Spec as a Go type, for Kubernetes' own kinds: *networkingv1.IngressSpec, …; nil otherwise.
+	// Native is the specification of kinds that have no message: *networkingv1.IngressSpec, *gatewayv1.HTTPRouteSpec, …; nil otherwise.
 	Native any
 	// Made says how to read an object that is made of another one; nil: a user wrote it.
 	Made *Made

@@ -75,7 +75,9 @@ func (d *Decoder) decodeStored(cluster string, tree map[string]any, bad *documen
 	// An ALLOW without a field that narrows it would let more through.
 	w.Accepted = cluster != "" && tree["kind"] != string(AuthorizationPolicy)
 	if kind, _ := tree["kind"].(string); bad != nil && kind != "" {
-		w.readNames(kind, tree)
+		version, _ := tree["apiVersion"].(string)
+		group, _, _ := strings.Cut(version, "/")
+		w.readNames(unique(group, kind), tree)
 	}
 	return w.decode(d, tree, bad)
 }

@@ -109,7 +109,7 @@ func (l Layout) Key(k config.Key) string {
 
 // Below returns the prefix of the keys of a kind's objects, in all namespaces or in one. It ends with a slash.
 func (l Layout) Below(kind config.Kind, namespace string) string {
-	at := l.Root() + groups()[kind] + "/" + string(kind) + "/"
+	at := l.Root() + groups()[kind] + "/" + kind.Word() + "/"
 	if namespace != "" && !kind.ClusterWide() {
 		at += namespace + "/"
 	}
@@ -129,11 +129,12 @@ func (l Layout) Object(key string) (config.Key, error) {
 	if len(parts) < 2 {
 		return config.Key{}, errors.New("want GROUP/KIND/NAMESPACE/NAME")
 	}
-	kind := config.Kind(parts[1])
-	switch group, known := groups()[kind]; {
-	case !known:
+	kind, group := kindAt(parts[0], parts[1])
+	switch group {
+	case "":
 		return config.Key{}, fmt.Errorf("%s is not a kind that is read", strconv.Quote(parts[1]))
-	case group != parts[0]:
+	case parts[0]:
+	default:
 		return config.Key{}, fmt.Errorf("%s is of group %s", kind, group)
 	}
 	names := parts[2:]
@@ -146,6 +147,16 @@ func (l Layout) Object(key string) (config.Key, error) {
 		return config.Key{Kind: kind, Namespace: names[0], Name: names[1]}, nil
 	}
 	return config.Key{}, fmt.Errorf("want %s", strings.TrimPrefix(l.form(kind), l.Root()))
+}
+
+// kindAt returns the kind that a key names, with its group; that is another one if the key's has no such kind. group is empty: none has.
+func kindAt(in, word string) (kind config.Kind, group string) {
+	for k, of := range groups() {
+		if k.Word() == word && (group == "" || of == in) {
+			kind, group = k, of
+		}
+	}
+	return kind, group
 }
 
 func named(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }

@@ -28,7 +28,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s is of another mesh", at)
 		}
 		for _, bad := range []string{at + "/", at + "/x/y", strings.ToUpper(at), at + "\x00",
-			strings.Replace(at, string(kind), string(kind)+"s", 1)} {
+			strings.Replace(at, "/"+kind.Word(), "/"+kind.Word()+"s", 1)} {
 			if back, err := l.Object(bad); err == nil {
 				t.Errorf("%q is %s", bad, back)
 			}

@@ -125,7 +125,7 @@ func decodeTurn(line []byte) (*turn, error) {
 	out := &turn{Turn: k.Turn, past: true, ended: true, line: line}
 	out.Inputs = texts(k.Inputs)
 	for _, o := range k.Keys {
-		kind, known := config.KindCalled(o.Kind, append(config.Kinds(), config.MeshConfig, config.MeshNetworks, config.Ingress))
+		kind, known := config.KindCalled(o.Kind, config.WrittenKinds())
 		if known { // of a kind that this version has
 			out.objects = append(out.objects, config.Key{Kind: kind, Namespace: o.Namespace, Name: o.Name})
 		}

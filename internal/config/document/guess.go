@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Guess reads kind, namespace and name of an object out of a text that does not parse, line by line. An uncertain part is empty.
-func Guess(text []byte) (kind, namespace, name string) {
+// Guess reads apiVersion, kind, namespace and name of an object out of a text that does not parse, line by line. An uncertain part is empty.
+func Guess(text []byte) (version, kind, namespace, name string) {
 	inMetadata := false
 	for line := range bytes.Lines(text) {
 		key, value, indented := plainField(string(line))
@@ -14,8 +14,11 @@ func Guess(text []byte) (kind, namespace, name string) {
 		case key == "":
 		case !indented:
 			inMetadata = key == "metadata" && value == ""
-			if key == "kind" {
+			switch key {
+			case "kind":
 				kind = value
+			case "apiVersion":
+				version = value
 			}
 		case inMetadata && key == "name" && name == "":
 			name = value
@@ -23,7 +26,7 @@ func Guess(text []byte) (kind, namespace, name string) {
 			namespace = value
 		}
 	}
-	return kind, namespace, name
+	return version, kind, namespace, name
 }
 
 // plainField splits "key: value" if both are simple.

@@ -42,7 +42,18 @@ func check(files fs.FS, kinds []string) error {
 	return fmt.Errorf("no schema of %s: %w", strings.Join(missing, ", "), ErrMissing)
 }
 
-// Schema is the published schema of one kind. All its API versions have the same schema: the generator refuses anything else.
+// gateways is the group of a kind whose word Istio's API has, too.
+const gateways = "gateway.networking.k8s.io"
+
+// Unique returns a name for a kind of a group that no kind of another group has: the word, or with the group behind it.
+func Unique(group, word string) string {
+	if group == gateways && word == "Gateway" {
+		return word + "." + group
+	}
+	return word
+}
+
+// Schema is the published schema of one kind, by the name that no other has. All its API versions have the same schema: the generator refuses anything else.
 type Schema struct {
 	Group    string
 	Kind     string

@@ -36,7 +36,7 @@ func (r *Reach) Resource(ctx context.Context, kind config.Kind) (Resource, error
 			return Resource{}, fmt.Errorf("ask %s for the resources of %s: %w", r.config.Host, gv, err)
 		}
 		for _, of := range served {
-			if of.Kind == string(kind) && of.Name != "" && !strings.Contains(of.Name, "/") { // or it is a subresource
+			if of.Kind == kind.Word() && of.Name != "" && !strings.Contains(of.Name, "/") { // or it is a subresource
 				return Resource{gv, of.Name}, nil
 			}
 		}

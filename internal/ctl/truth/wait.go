@@ -132,7 +132,7 @@ func (w *waiting) named(args []string) (out []asked, err error) {
 // objectCalled reads KIND/[NAMESPACE/]NAME; MeshConfig and MeshNetworks have no name.
 func objectCalled(arg, namespace string) (k config.Key, err error) {
 	word, name, _ := strings.Cut(arg, "/")
-	kind, known := config.KindCalled(word, append(config.Kinds(), config.MeshConfig, config.MeshNetworks, config.Ingress))
+	kind, known := config.KindCalled(word, config.WrittenKinds())
 	switch single := kind == config.MeshConfig || kind == config.MeshNetworks; {
 	case !known:
 		return k, fmt.Errorf("there is no kind %q; write an object as virtualservice/reviews", printable.Text(word, printable.Short))

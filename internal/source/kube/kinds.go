@@ -130,7 +130,7 @@ func customKind(o Options, c *answers.Clients, k config.Kind) (kind, error) {
 	return kind{
 		name: string(k), group: group, lost: c.Forget, scoped: true, revised: true,
 		find: func(ctx context.Context) (answers.Collection, error) {
-			return c.Find(ctx, group, string(k), versions)
+			return c.Find(ctx, group, k.Word(), versions)
 		},
 		read: func(before rows.Reader) rows.Reader { return rows.Objects(o.objects(), before) },
 	}, nil

@@ -77,7 +77,11 @@ func (w *Writer) all(add func(config.Key)) {
 
 // Observe takes the current state of an object in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
-	k := config.Key{Kind: config.Kind(o.GetKind()), Namespace: o.GetNamespace(), Name: o.GetName()}
+	kind, known := config.KindOf(o.GroupVersionKind().Group, o.GetKind())
+	if !known {
+		return
+	}
+	k := config.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	if gone || o.GetDeletionTimestamp() != nil || !w.o.Mine(o.GetLabels()) {
 		w.forget(k)
 		return

@@ -1,5 +1,6 @@
-// Command gen copies the CRD schemas from the istio.io/api module and writes one trimmed JSON file for each kind into ../data. It is run by
-// `go generate` in the folder above. With -published FILE it writes the CRDs as they are published into that file instead.
+// Command gen copies the CRD schemas from the istio.io/api module and from the Gateway API's, and writes one trimmed JSON file for each kind
+// into ../data. It is run by `go generate` in the folder above. With -published FILE it writes Istio's CRDs as they are published into that
+// file instead.
 package main
 
 import (
@@ -52,7 +53,7 @@ func run(dir, published string) error {
 			return fmt.Errorf("%s: %w", crd.Spec.Names.Kind, err)
 		}
 	}
-	return nil
+	return eachGatewayCRD(func(crd *apiextensionsv1.CustomResourceDefinition) error { return write(dir, crd) })
 }
 
 // moduleDir asks the go tool where the version of the module that go.mod names is unpacked, and has it fetched if need be.
@@ -83,7 +84,7 @@ func write(dir string, crd *apiextensionsv1.CustomResourceDefinition) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, s.Kind+".json"), out)
+	return replace(filepath.Join(dir, schemas.Unique(s.Group, s.Kind)+".json"), out)
 }
 
 // replace writes the file only if it differs, so that a second run leaves go's build cache warm.
