@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/exported"
 	"fairway/internal/compile/extension"
 	"fairway/internal/compile/gateway"
+	"fairway/internal/compile/gatewayapi"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/ingress"
 	"fairway/internal/compile/input"
@@ -110,7 +111,7 @@ func New(opts Options) *Graph {
 	in := input.Declare(s, input.Options{
 		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys, Resolves: opts.Resolves,
 		ScopeGateways: opts.ScopeGateways,
-	}, ingress.Make, delegate.Make, member.Make)
+	}, ingress.Make, gatewayapi.Make, delegate.Make, member.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)

@@ -146,7 +146,9 @@ func (w *draft) foreign(k *kind, group, name string) (fix string) {
 }
 
 // ours reports whether every kind of an API group is one that may be read.
-func ours(group string) bool { return strings.HasSuffix(group, ".istio.io") || group == groupOfGateways }
+func ours(group string) bool {
+	return strings.HasSuffix(group, ".istio.io") || group == groupOfGateways
+}
 
 // readNames reads the object's key as far as it can be read, so that every later problem names the object.
 func (w *draft) readNames(kind Kind, tree map[string]any) {

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -12,10 +14,26 @@ type Made struct {
 	// Fields lists what the fields are made of, so that problems name the field that the user wrote.
 	Fields []MadeOf
 	// ByPath says for a VirtualService that its prefixes match whole path elements, and that routes of such VirtualServices have precedence
-	// by how specific their matches are, not by their order (Kubernetes' Ingress).
+	// by how specific their matches are, not by their order (Kubernetes' Ingress, and the Gateway API).
 	ByPath bool
+	// Routes are what the routes of requests of a VirtualService have beside their fields there: one for each, or none.
+	Routes []MadeRoute
+	// Alone says for a Gateway that it selects only proxies of its own namespace, and that its server answers 404 for its hosts where no
+	// route does: requests for them go to no other server of the port, even if that has a wildcard above.
+	Alone bool
 	// Ports are the port names of destinations, by the destination's field. A VirtualService itself has only port numbers.
 	Ports map[string]string
+}
+
+// MadeRoute is what the Gateway API says of a route of requests, and a VirtualService cannot.
+type MadeRoute struct {
+	// Missing is the status of requests to a destination that is not there; 0: 503.
+	Missing uint32
+	// Prefix takes the place of the path prefix that a request was matched by, as whole path elements (HTTPPathModifier.replacePrefixMatch).
+	// nil: paths stay, or the VirtualService says how they change.
+	Prefix *string
+	// TryTimeout is the timeout of each try (HTTPRouteTimeouts.backendRequest); 0: that of the whole request.
+	TryTimeout time.Duration
 }
 
 // MadeOf says that a field, with all below it, is made of a field of the other object.
@@ -79,5 +97,12 @@ func (m *Made) String() string {
 	if m == nil {
 		return ""
 	}
-	return fmt.Sprint(*m)
+	out := fmt.Sprint(m.Fields, m.ByPath, m.Ports, m.Alone)
+	for _, r := range m.Routes {
+		out += fmt.Sprint(" ", r.Missing, r.TryTimeout)
+		if r.Prefix != nil {
+			out += " " + strconv.Quote(*r.Prefix)
+		}
+	}
+	return out
 }

@@ -89,9 +89,9 @@ func (t *Tables) blocksOf(r *table.Reader, k HostKey, claims []*Claim) ([]*route
 // declareHosts builds a virtual host for each host that rules claim.
 func (t *Tables) declareHosts() {
 	t.declareBlocks()
-	byHost := table.Group(t.Claims, "gateway/claims by host", compareHost,
+	t.byHost = table.Group(t.Claims, "gateway/claims by host", compareHost,
 		func(k ClaimKey, _ *Claim) []HostKey { return []HostKey{k.Host} })
-	t.VirtualHosts = table.Derive(byHost, "gateway/virtual hosts", mesh.CompareResourceKey, envoy.Same,
+	t.VirtualHosts = table.Derive(t.byHost, "gateway/virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(mesh.Shelf{Layer: k.Layer}), t.build(r, k, byAge(claims)))
 		})
@@ -115,29 +115,57 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 		return ofBlocks(k, claims, blocks)
 	}
 	var ordered [][]*routev3.Route
-	var ranked []*routev3.Route
 	var needs []string
 	toHTTPS := false
-	for _, c := range claims {
-		b := t.builder(r, k.Layer, k.Port, c.Gateways)
-		if rule := routes.RuleOf(c.Rule); rule.ByPath {
-			ranked = append(ranked, b.HTTP(rule)...)
-		} else {
-			ordered = append(ordered, b.HTTP(rule))
+	for _, group := range append([][]*Claim{claims}, t.wider(r, k, claims)...) {
+		var ranked []*routev3.Route
+		for _, c := range group {
+			b := t.builder(r, k.Layer, k.Port, c.Gateways)
+			if rule := routes.RuleOf(c.Rule); rule.ByPath {
+				ranked = append(ranked, b.HTTP(rule)...)
+			} else {
+				ordered = append(ordered, b.HTTP(rule))
+			}
+			for _, cluster := range b.Clusters() {
+				needs = append(needs, cluster.String())
+			}
+			toHTTPS = toHTTPS || c.ToHTTPS
 		}
-		for _, cluster := range b.Clusters() {
-			needs = append(needs, cluster.String())
+		route.Rank(ranked)
+		if ordered = append(ordered, ranked); slices.ContainsFunc(ranked, route.CatchAll) {
+			break
 		}
-		toHTTPS = toHTTPS || c.ToHTTPS
 	}
-	route.Rank(ranked)
-	out := encodeHost(k, route.Merge(append(ordered, ranked)...), toHTTPS)
+	out := encodeHost(k, route.Merge(ordered...), toHTTPS)
 	out.Needs = sorted(needs)
 	if out.Err != nil {
 		r.Note(
 			claims[0].Rule.Problem("", code.Refused, mesh.Error,
 				"Envoy would refuse the virtual host "+k.name()+", what gateways have stays: "+out.Err.Error(), ""),
 		)
+	}
+	return out
+}
+
+// wider returns the claims on the wildcards above a host, the longest first, of rules at a Gateway that serves one host apart from others
+// (config.Made.Alone): requests for the host that its own rules there do not take are for those (HTTPRouteSpec.hostnames).
+func (t *Tables) wider(r *table.Reader, k HostKey, claims []*Claim) (out [][]*Claim) {
+	var apart []string
+	for _, c := range claims {
+		if routes.RuleOf(c.Rule).Routes != nil {
+			apart = append(apart, c.Gateways...)
+		}
+	}
+	if len(apart) == 0 {
+		return nil
+	}
+	for _, above := range k.Host.Wildcards() {
+		at := k
+		at.Host = above
+		rows, _ := table.Get(r, t.byHost, at)
+		out = append(out, slices.DeleteFunc(byAge(rows), func(c *Claim) bool {
+			return !slices.ContainsFunc(c.Gateways, func(g string) bool { return slices.Contains(apart, g) })
+		}))
 	}
 	return out
 }
@@ -177,10 +205,13 @@ type ownKey struct {
 }
 
 // answersFor reports whether a server adds answers of its own for its hosts. It redirects them to HTTPS, or it answers 404 for those that
-// no rule claims, because it answers 421 (misdirected) for all other hosts.
+// no rule claims, because it answers 421 (misdirected) for all other hosts, or because no other server of the port may have their requests.
 func (s *Server) answersFor() bool {
-	return s.Class == HTTP && s.Spec.GetTls().GetHttpsRedirect() || s.Class == HTTPS && !s.takesAll()
+	return s.redirects() || (s.Class == HTTPS || s.Class == HTTP && s.Gateway.Made != nil && s.Gateway.Made.Alone) && !s.takesAll()
 }
+
+// redirects reports whether a server sends requests in the clear to HTTPS.
+func (s *Server) redirects() bool { return s.Class == HTTP && s.Spec.GetTls().GetHttpsRedirect() }
 
 // takesAll reports whether a server is for hosts of every name.
 func (s *Server) takesAll() bool { return len(s.serverNames()) == 0 }
@@ -197,17 +228,18 @@ func (t *Tables) declareOwn() {
 				return
 			}
 			for _, host := range s.names() {
-				emit(ownKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, s.Class == HTTP)
+				emit(ownKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, s.redirects())
 			}
 		})
 	byHost := table.Group(wishes, "gateway/own hosts by host", compareHost,
 		func(k ownKey, _ bool) []HostKey { return []HostKey{k.host} })
 	t.OwnHosts = table.Derive(byHost, "gateway/own virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(_ *table.Reader, k HostKey, wishes table.Rows[ownKey, bool], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			for _, toHTTPS := range wishes.All() { // of one route configuration all say the same
-				emit(k.resource(ownShelf(k.Layer)), encodeHost(k, nil, toHTTPS))
-				return
+			toHTTPS := false
+			for _, redirects := range wishes.All() {
+				toHTTPS = toHTTPS || redirects
 			}
+			emit(k.resource(ownShelf(k.Layer)), encodeHost(k, nil, toHTTPS))
 		})
 }
 

@@ -19,7 +19,10 @@ import (
 // selects reports whether a Gateway may select the proxies of a layer. If Gateways are scoped, it may select only proxies of its own
 // namespace.
 func (t *Tables) selects(r *table.Reader, gateway *config.Object, l mesh.Layer) bool {
-	return gateway.Namespace == l.Namespace || !t.in.ScopesGateways(r) || t.in.SharesGateways(r, gateway.Namespace, l.Namespace)
+	if gateway.Namespace == l.Namespace || gateway.Made != nil && gateway.Made.Alone {
+		return gateway.Namespace == l.Namespace
+	}
+	return !t.in.ScopesGateways(r) || t.in.SharesGateways(r, gateway.Namespace, l.Namespace)
 }
 
 // noteScoped notes a Gateway that would select gateways of another namespace.

@@ -40,7 +40,9 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 				switch {
 				case !mesh.Labels(l.Name).SelectedBy(selector):
 				case !t.selects(r, o, l):
-					elsewhere = l.Namespace
+					if o.Made == nil || !o.Made.Alone {
+						elsewhere = l.Namespace
+					}
 				default:
 					found = true
 					emit(SelectedKey{k, l}, o)

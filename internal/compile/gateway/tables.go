@@ -54,6 +54,7 @@ type Tables struct {
 	policies       *policy.Tables
 	telemetry      *telemetry.Tables
 	views          demand.Views
+	byHost         *table.Table[HostKey, table.Rows[ClaimKey, *Claim]]
 	claimed        *table.Table[routeKey, struct{}]
 	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]

@@ -32,6 +32,9 @@ type Tables struct {
 	AuthorizationPolicies                                 *Objects
 	Telemetries, WasmPlugins, TrafficExtensions           *Objects
 	Ingresses, IngressClasses                             *Objects
+	GatewayClasses, KubernetesGateways, ListenerSets      *Objects // those of the Gateway API
+	HTTPRoutes, GRPCRoutes, TLSRoutes, TCPRoutes          *Objects
+	ReferenceGrants                                       *Objects
 	Secrets                                               *Objects // printed without their secret parts
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
@@ -243,6 +246,14 @@ func (t *Tables) declareWritten() []ofKinds {
 		{"trafficextensions", &t.TrafficExtensions, []config.Kind{config.TrafficExtension}},
 		{"ingresses", &t.Ingresses, []config.Kind{config.Ingress}},
 		{"ingressclasses", &t.IngressClasses, []config.Kind{config.IngressClass}},
+		{"gatewayclasses", &t.GatewayClasses, []config.Kind{config.GatewayClass}},
+		{"gateways of the API", &t.KubernetesGateways, []config.Kind{config.KubernetesGateway}},
+		{"listenersets", &t.ListenerSets, []config.Kind{config.ListenerSet}},
+		{"httproutes", &t.HTTPRoutes, []config.Kind{config.HTTPRoute}},
+		{"grpcroutes", &t.GRPCRoutes, []config.Kind{config.GRPCRoute}},
+		{"tlsroutes", &t.TLSRoutes, []config.Kind{config.TLSRoute}},
+		{"tcproutes", &t.TCPRoutes, []config.Kind{config.TCPRoute}},
+		{"referencegrants", &t.ReferenceGrants, []config.Kind{config.ReferenceGrant}},
 		{"secrets", &t.Secrets, []config.Kind{config.Secret, config.ConfigMap}},
 	}
 	for _, of := range all {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -96,7 +97,7 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 			Code:     code.UnknownHost,
 			Severity: mesh.Error,
 			Message: "there is no service " + string(host) + " that namespace " + c.rule.Namespace +
-				" sees: requests to it are answered 503",
+				" sees: requests to it are answered " + c.missing(),
 			Fix: didYouMean(c.t.nearby.host(c.r, host, c.rule.Namespace), "declare it, or export it to this namespace"),
 		})
 		return route.Target{}
@@ -108,6 +109,16 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 		return route.Target{Under: seen.Service.Key.Host}
 	}
 	return route.Target{}
+}
+
+// missing is the status of requests to destinations that are not there.
+func (c *checker) missing() string {
+	for _, r := range c.rule.Routes {
+		if r.Missing != 0 {
+			return strconv.FormatUint(uint64(r.Missing), 10)
+		}
+	}
+	return "503"
 }
 
 // served returns the service that gets the requests for a host. For an alias, it is the service behind it.
@@ -158,7 +169,7 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 		Field:    field + ".number",
 		Code:     code.UnknownPort,
 		Severity: mesh.Error,
-		Message:  string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered 503",
+		Message:  string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered " + c.missing(),
 		Fix:      "it has " + strings.Join(have, ", "),
 	})
 }

@@ -149,7 +149,7 @@ func viewerOf(layer mesh.Layer, labels mesh.Labels, port uint32) route.Viewer {
 func RuleOf(o *config.Object) route.Rule {
 	rule := route.Rule{Namespace: o.Namespace, Name: o.Name, Spec: config.Spec[*networking.VirtualService](o)}
 	if o.Made != nil {
-		rule.ByPath, rule.Ports = o.Made.ByPath, o.Made.Ports
+		rule.ByPath, rule.Ports, rule.Routes = o.Made.ByPath, o.Made.Ports, o.Made.Routes
 	}
 	return rule
 }

@@ -8,6 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	users "fairway/internal/config"
 	"fairway/internal/mesh"
 )
 
@@ -56,6 +57,7 @@ type Rule struct {
 	Spec            *networking.VirtualService
 	ByPath          bool              // config.Made.ByPath
 	Ports           map[string]string // config.Made.Ports
+	Routes          []users.MadeRoute // config.Made.Routes
 }
 
 // Clusters lists, in order, every cluster that the routes built so far refer to.
@@ -89,6 +91,9 @@ func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 	var out []*routev3.Route
 	for i, in := range rule.Spec.GetHttp() {
 		for _, r := range b.httpRoute(rule, index("spec.http", i), in) {
+			if i < len(rule.Routes) {
+				extend(r, rule.Routes[i])
+			}
 			out = append(out, r)
 			if !b.Viewer.Every && !rule.ByPath && CatchAll(r) {
 				return out

@@ -152,13 +152,22 @@ func byElements(m *routev3.RouteMatch) {
 }
 
 // Rank sorts routes by how specific they are: an exact path before a prefix, a longer prefix before a shorter one (Ingress: the longest
-// path wins, an exact one before a prefix), then more headers and more parameters. Equal routes keep their order.
+// path wins, an exact one before a prefix), then one of a method before one of all, then more headers and more parameters (HTTPRouteRule.
+// matches). Equal routes keep their order.
 func Rank(routes []*routev3.Route) {
 	slices.SortStableFunc(routes, func(a, b *routev3.Route) int {
 		x, y := a.GetMatch(), b.GetMatch()
-		return cmp.Or(cmp.Compare(pathRank(y), pathRank(x)), cmp.Compare(len(y.GetHeaders()), len(x.GetHeaders())),
-			cmp.Compare(len(y.GetQueryParameters()), len(x.GetQueryParameters())))
+		return cmp.Or(cmp.Compare(pathRank(y), pathRank(x)), cmp.Compare(methods(y), methods(x)),
+			cmp.Compare(len(y.GetHeaders()), len(x.GetHeaders())), cmp.Compare(len(y.GetQueryParameters()), len(x.GetQueryParameters())))
 	})
+}
+
+// methods returns 1 for a match of one method, 0 for one of all.
+func methods(m *routev3.RouteMatch) int {
+	if slices.ContainsFunc(m.GetHeaders(), func(h *routev3.HeaderMatcher) bool { return h.GetName() == ":method" }) {
+		return 1
+	}
+	return 0
 }
 
 // pathRank returns a higher number for a more specific path. Every path is much shorter than the number that exact paths start from.

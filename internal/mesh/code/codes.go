@@ -264,6 +264,8 @@ const (
 	ServerNameConflict = "ServerNameConflict"
 	// UnknownGateway: there is no such Gateway.
 	UnknownGateway = "UnknownGateway"
+	// UnknownGatewayClass: there is no GatewayClass of the name.
+	UnknownGatewayClass = "UnknownGatewayClass"
 	// UnknownIngressClass: there is no such IngressClass, so no known controller carries the Ingress out.
 	UnknownIngressClass = "UnknownIngressClass"
 )

@@ -1,0 +1,253 @@
+package gatewayapi
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// attachmentKey names a route at a listener.
+type attachmentKey struct {
+	route    config.Key
+	listener listenerKey
+}
+
+func compareAttachment(a, b attachmentKey) int {
+	return cmp.Or(config.CompareKey(a.route, b.route), compareListener(a.listener, b.listener))
+}
+
+// attachment says which requests or connections of a listener a route may take.
+type attachment struct {
+	route    *config.Object
+	listener *listener
+	hosts    []mesh.Host // sorted
+}
+
+func sameAttachment(a, b *attachment) bool {
+	return config.Same(a.route, b.route) && sameListener(a.listener, b.listener) && slices.Equal(a.hosts, b.hosts)
+}
+
+// declareRoutes attaches routes of a kind to listeners, and makes a VirtualService of each pair.
+func (m *maker) declareRoutes(routes *input.Objects) *input.Objects {
+	attachments := table.Derive(routes, routes.Name()+"/attachments", compareAttachment, sameAttachment,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(attachmentKey, *attachment)) {
+			done := map[listenerKey]bool{} // several references may name one listener
+			for i, ref := range parentsOf(o).ParentRefs {
+				for _, a := range m.attach(r, o, index("spec.parentRefs", i), ref) {
+					if at := a.listener.key(); !done[at] {
+						done[at] = true
+						emit(attachmentKey{k, at}, a)
+					}
+				}
+			}
+		})
+	// What a route says wrong is noted once, however many listeners it has.
+	table.Derive(routes, routes.Name()+"/checks", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			b := builder{maker: m, r: r, route: o, note: func(p mesh.Problem) { r.Note(p) }}
+			b.build(&networking.VirtualService{})
+		})
+	return table.Derive(attachments, routes.Name()+"/virtualservices", config.CompareKey, config.Same,
+		func(r *table.Reader, _ attachmentKey, a *attachment, emit func(config.Key, *config.Object)) {
+			o := m.rules(r, a)
+			emit(o.Key, o)
+		})
+}
+
+// parentsOf is what the specifications of all kinds of route have in common.
+func parentsOf(o *config.Object) *gatewayv1.CommonRouteSpec {
+	switch spec := o.Native.(type) {
+	case *gatewayv1.HTTPRouteSpec:
+		return &spec.CommonRouteSpec
+	case *gatewayv1.GRPCRouteSpec:
+		return &spec.CommonRouteSpec
+	case *gatewayv1.TLSRouteSpec:
+		return &spec.CommonRouteSpec
+	case *gatewayv1.TCPRouteSpec:
+		return &spec.CommonRouteSpec
+	}
+	return &gatewayv1.CommonRouteSpec{}
+}
+
+// hostnamesOf are the hosts of a route; none: all of its listeners.
+func hostnamesOf(o *config.Object) []gatewayv1.Hostname {
+	switch spec := o.Native.(type) {
+	case *gatewayv1.HTTPRouteSpec:
+		return spec.Hostnames
+	case *gatewayv1.GRPCRouteSpec:
+		return spec.Hostnames
+	case *gatewayv1.TLSRouteSpec:
+		return spec.Hostnames
+	}
+	return nil
+}
+
+// attach finds the listeners that one reference of a route is bound to. If there is none, it notes why.
+func (m *maker) attach(r *table.Reader, o *config.Object, field string, ref gatewayv1.ParentReference) (out []*attachment) {
+	owner, ours := m.parentOf(r, o, field, ref)
+	if !ours {
+		return nil
+	}
+	f := finder{maker: m, r: r, route: o, ref: ref}
+	rows, _ := table.Get(r, m.byOwner, owner)
+	for _, l := range rows.All() {
+		if a := f.try(l); a != nil {
+			out = append(out, a)
+		}
+	}
+	if len(out) == 0 {
+		word, message, fix := f.why(owner)
+		r.Note(o.Problem(field, word, mesh.Error, message, fix))
+	}
+	return out
+}
+
+// parentOf returns the Gateway or ListenerSet that a route refers to; false: it is not ours, or there is none, which it notes.
+func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref gatewayv1.ParentReference) (config.Key, bool) {
+	key := config.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(o.Namespace))), Name: string(ref.Name)}
+	there := m.in.KubernetesGateways
+	switch {
+	case value(ref.Group, group) == "" && value(ref.Kind, "") == "Service":
+		r.Note(o.Problem(field, code.NotYet, mesh.Info, "routes of a Service's clients have no effect yet", ""))
+		return key, false
+	case value(ref.Group, group) != group:
+		return key, false // of a kind that is not ours
+	case value(ref.Kind, "Gateway") == "Gateway":
+		key.Kind = config.KubernetesGateway
+	case *ref.Kind == "ListenerSet":
+		key.Kind, there = config.ListenerSet, m.sets
+	default:
+		r.Note(o.Problem(field+".kind", code.UnknownKind, mesh.Error, "a route cannot be bound to a "+string(*ref.Kind), "write Gateway"))
+		return key, false
+	}
+	if !table.Has(r, there, key) {
+		r.Note(o.Problem(field, code.UnknownGateway, mesh.Error, fmt.Sprintf("there is no %s %s/%s", key.Kind.Word(), key.Namespace, key.Name),
+			"create it, or name one that there is; a name without a namespace is one of the route's own"))
+		return key, false
+	}
+	if key.Kind == config.KubernetesGateway && !table.Has(r, m.gateways, key) {
+		return key, false // another controller's
+	}
+	return key, true
+}
+
+// finder tries the listeners of one parent, and keeps why they do not take a route.
+type finder struct {
+	*maker
+	r     *table.Reader
+	route *config.Object
+	ref   gatewayv1.ParentReference
+
+	named, kind, namespace, host bool // some listener has the name and port; takes the kind; the namespace; has a host of the route's
+}
+
+// try attaches the route to a listener; nil: the listener does not take it.
+func (f *finder) try(l *listener) *attachment {
+	if f.ref.SectionName != nil && *f.ref.SectionName != l.spec.Name || f.ref.Port != nil && *f.ref.Port != l.spec.Port {
+		return nil
+	}
+	f.named = true
+	if !takesKind(l, f.route.Kind) {
+		return nil
+	}
+	f.kind = true
+	from, selector := gatewayv1.NamespacesFromSame, (*labelSelector)(nil)
+	if a := l.spec.AllowedRoutes; a != nil && a.Namespaces != nil {
+		from, selector = value(a.Namespaces.From, from), a.Namespaces.Selector
+	}
+	if !f.admits(f.r, from, selector, l.owner.Namespace, f.route.Namespace) {
+		return nil
+	}
+	f.namespace = true
+	a := &attachment{route: f.route, listener: l}
+	for _, h := range common(l, hostnamesOf(f.route)) {
+		f.host = true
+		if !f.narrower(f.r, l, h) {
+			a.hosts = append(a.hosts, h)
+		}
+	}
+	if len(a.hosts) == 0 {
+		return nil
+	}
+	return a
+}
+
+// why says why no listener of a parent takes the route.
+func (f *finder) why(owner config.Key) (word, message, fix string) {
+	parent := fmt.Sprintf("%s %s/%s", owner.Kind.Word(), owner.Namespace, owner.Name)
+	switch {
+	case !f.named && f.ref.SectionName != nil:
+		return code.UnknownGateway, parent + " has no listener " + string(*f.ref.SectionName), "name one that it has"
+	case !f.named && f.ref.Port != nil:
+		return code.UnknownGateway, fmt.Sprintf("%s has no listener at port %d", parent, *f.ref.Port), "name a port that it has"
+	case !f.named:
+		return code.UnknownGateway, parent + " has no listener", "give it one"
+	case !f.kind:
+		return code.NotGranted, "no listener of " + parent + " takes " + f.route.Kind.Word() + "s",
+			"name a listener of a fitting protocol, or let its author add the kind to allowedRoutes.kinds"
+	case !f.namespace:
+		return code.NotGranted, parent + " takes no routes of namespace " + f.route.Namespace,
+			"let its author add the namespace to allowedRoutes.namespaces"
+	case !f.host:
+		return code.HostNotServed, "no listener of " + parent + " has a host of this route", "write a hostname that one of its listeners has"
+	}
+	return code.HostNotServed, "another listener of the port has each host of this route", "name that listener, or write other hostnames"
+}
+
+// takesKind reports whether a listener takes routes of a kind (AllowedRoutes.kinds); by default, those that its protocol is for.
+func takesKind(l *listener, kind config.Kind) bool {
+	if !slices.Contains(kindsOf(l), kind) {
+		return false
+	}
+	if l.spec.AllowedRoutes == nil || len(l.spec.AllowedRoutes.Kinds) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(l.spec.AllowedRoutes.Kinds, func(k gatewayv1.RouteGroupKind) bool {
+		return value(k.Group, group) == group && string(k.Kind) == kind.Word()
+	})
+}
+
+// kindsOf lists the kinds of route that a listener's protocol is for.
+func kindsOf(l *listener) []config.Kind {
+	switch l.spec.Protocol {
+	case gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType:
+		return []config.Kind{config.HTTPRoute, config.GRPCRoute}
+	case gatewayv1.TLSProtocolType:
+		if l.spec.TLS != nil && value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModeTerminate {
+			return []config.Kind{config.TLSRoute, config.TCPRoute}
+		}
+		return []config.Kind{config.TLSRoute}
+	case gatewayv1.TCPProtocolType:
+		return []config.Kind{config.TCPRoute}
+	}
+	return nil
+}
+
+// rules makes the VirtualService of a route at a listener.
+func (m *maker) rules(r *table.Reader, a *attachment) *config.Object {
+	spec := &networking.VirtualService{
+		Gateways: []string{a.listener.gateway.Namespace + "/" + a.listener.nameOf()}, ExportTo: []string{"*"},
+	}
+	for _, h := range a.hosts {
+		spec.Hosts = append(spec.Hosts, string(h))
+	}
+	b := builder{maker: m, r: r, route: a.route, listener: a.listener, made: config.Made{
+		ByPath: true,
+		Fields: []config.MadeOf{
+			{Field: "spec", Of: "spec"}, {Field: "spec.hosts", Of: "spec.hostnames"}, {Field: "spec.gateways", Of: "spec.parentRefs"},
+		},
+	}}
+	b.build(spec)
+	name := strings.Join([]string{a.route.Name, strings.ToLower(string(a.route.Kind)), a.listener.gateway.Namespace, a.listener.nameOf()}, "~")
+	return config.NewMade(config.Key{Kind: config.VirtualService, Namespace: a.route.Namespace, Name: name}, a.route, spec, &b.made)
+}

@@ -1,0 +1,113 @@
+package gatewayapi
+
+import (
+	"fmt"
+
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// builder makes the rules of a VirtualService out of a route's. Requests that a wrong rule would take are answered 500, and never by
+// another rule, as the API wants.
+type builder struct {
+	*maker
+	r        *table.Reader
+	route    *config.Object
+	listener *listener // nil: only problems are looked for
+	made     config.Made
+	note     func(mesh.Problem) // nil: problems are noted elsewhere
+}
+
+// build adds the rules of the route.
+func (b *builder) build(to *networking.VirtualService) {
+	switch spec := b.route.Native.(type) {
+	case *gatewayv1.HTTPRouteSpec:
+		b.http(to, spec)
+	case *gatewayv1.GRPCRouteSpec:
+		b.grpc(to, spec)
+	case *gatewayv1.TLSRouteSpec:
+		for i, rule := range spec.Rules {
+			b.connections(to, index("spec.rules", i), rule.BackendRefs)
+		}
+	case *gatewayv1.TCPRouteSpec:
+		for i, rule := range spec.Rules {
+			b.connections(to, index("spec.rules", i), rule.BackendRefs)
+		}
+	}
+}
+
+func (b *builder) problem(field, word, message, fix string) {
+	if b.note != nil {
+		b.note(b.route.Problem(field, word, mesh.Error, message, fix))
+	}
+}
+
+// nowhere is a host that no service can have: requests to it are answered as those to a service that is not there.
+const nowhere = "~"
+
+// destination returns the destination of a reference to a backend. at is the destination's field in the VirtualService.
+func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectReference) *networking.Destination {
+	of := config.MadeOf{Field: at, Of: field}
+	namespace := string(value(ref.Namespace, gatewayv1.Namespace(b.route.Namespace)))
+	out := &networking.Destination{}
+	if ref.Port != nil {
+		out.Port = &networking.PortSelector{Number: uint32(*ref.Port)} //nolint:gosec // the schema bounds it
+	}
+	kind, inGroup := string(value(ref.Kind, "Service")), string(value(ref.Group, ""))
+	switch {
+	case inGroup == "" && kind == "Service":
+		out.Host = string(ref.Name) + "." + namespace + ".svc." + b.in.DomainSuffix()
+	case inGroup == "networking.istio.io" && kind == "Hostname":
+		out.Host = string(ref.Name)
+	default:
+		b.problem(field+".kind", code.NotSupported, fmt.Sprintf("%s of group %q cannot be a backend: requests to it are answered 500", kind, inGroup),
+			"name a Service, or a Hostname of group networking.istio.io")
+	}
+	if out.Host != "" && kind == "Service" && !b.granted(b.r, reference{
+		fromKind: b.route.Kind.Word(), from: b.route.Namespace, toKind: kind, to: namespace, name: string(ref.Name),
+	}) {
+		out.Host = ""
+		b.problem(field, code.NotGranted, fmt.Sprintf(
+			"no ReferenceGrant in namespace %s lets %ss of namespace %s name Service %s: requests to it are answered 500",
+			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name), "let the Service's owner write one")
+	}
+	if out.Host == "" {
+		out.Host, of.Foreign = nowhere, true
+	}
+	b.made.Fields = append(b.made.Fields, of,
+		config.MadeOf{Field: at + ".host", Of: field + ".name", Foreign: of.Foreign},
+		config.MadeOf{Field: at + ".port", Of: field + ".port", Foreign: of.Foreign})
+	return out
+}
+
+// connections adds a rule that hands connections on.
+func (b *builder) connections(to *networking.VirtualService, field string, refs []gatewayv1.BackendRef) {
+	if len(refs) == 0 {
+		b.problem(field, code.NoRoute, "the rule has no backendRefs: its connections are closed", "name a Service")
+		return
+	}
+	terminated := b.listener == nil || b.listener.spec.Protocol == gatewayv1.TCPProtocolType ||
+		b.listener.spec.TLS != nil && value(b.listener.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModeTerminate
+	own := index("spec.tcp", len(to.Tcp))
+	if !terminated {
+		own = index("spec.tls", len(to.Tls))
+	}
+	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: field})
+	var routes []*networking.RouteDestination
+	for i, ref := range refs {
+		at := index(own+".route", i) + ".destination"
+		routes = append(routes, &networking.RouteDestination{
+			Destination: b.destination(index(field+".backendRefs", i), at, ref.BackendObjectReference), Weight: value(ref.Weight, 1),
+		})
+	}
+	if terminated {
+		to.Tcp = append(to.Tcp, &networking.TCPRoute{Route: routes})
+		return
+	}
+	to.Tls = append(to.Tls, &networking.TLSRoute{Match: []*networking.TLSMatchAttributes{{SniHosts: to.Hosts}}, Route: routes})
+}

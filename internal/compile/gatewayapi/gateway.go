@@ -1,0 +1,125 @@
+package gatewayapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// GatewayName is the label of proxies that names the Gateway which they serve, as the Gateway API says of the workloads of a Gateway.
+const GatewayName = "gateway.networking.k8s.io/gateway-name"
+
+// longestLabel is how many bytes the value of a label may have.
+const longestLabel = 63
+
+// shortName returns a name of at most 63 bytes for a name of any length: a longer one ends with a hash of the whole.
+func shortName(name string) string {
+	if len(name) <= longestLabel {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	hash := "-" + hex.EncodeToString(sum[:4])
+	return name[:longestLabel-len(hash)] + hash
+}
+
+// nameOf returns the name of the objects that are made of a listener. Users cannot write a name with such a character.
+func (l *listener) nameOf() string {
+	if l.owner.Kind == config.ListenerSet {
+		return l.gateway.Name + "~" + l.owner.Namespace + "~" + l.owner.Name + "~" + string(l.spec.Name)
+	}
+	return l.gateway.Name + "~" + string(l.spec.Name)
+}
+
+// gateway makes the Gateway of a listener; nil: it is not served, and a problem says why.
+func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
+	server := &networking.Server{
+		Port:  &networking.Port{Number: uint32(l.spec.Port), Name: string(l.spec.Name)}, //nolint:gosec // the schema bounds it
+		Hosts: []string{"*/" + string(l.host())},
+	}
+	switch l.spec.Protocol {
+	case gatewayv1.HTTPProtocolType, gatewayv1.TCPProtocolType:
+		server.Port.Protocol = string(l.spec.Protocol)
+	case gatewayv1.HTTPSProtocolType, gatewayv1.TLSProtocolType:
+		server.Port.Protocol = string(l.spec.Protocol)
+		if server.Tls = m.tls(r, l); server.Tls == nil {
+			return nil
+		}
+	default:
+		r.Note(l.owner.Problem(l.field()+".protocol", code.NotSupported, mesh.Error,
+			"listeners of protocol "+strconv.Quote(string(l.spec.Protocol))+" are not served", "write HTTP, HTTPS, TLS or TCP"))
+		return nil
+	}
+	made := &config.Made{
+		Alone: true,
+		Fields: []config.MadeOf{
+			{Field: "spec", Of: l.field()},
+			{Field: "spec.servers[0]", Of: l.field(), Moved: true},
+			{Field: "spec.servers[0].hosts", Of: l.field() + ".hostname"},
+			{Field: "spec.servers[0].port.number", Of: l.field() + ".port"},
+			{Field: "spec.servers[0].port.protocol", Of: l.field() + ".protocol"},
+			{Field: "spec.servers[0].tls.credentialName", Of: l.field() + ".tls.certificateRefs"},
+			{Field: "spec.servers[0].tls.credentialNames", Of: l.field() + ".tls.certificateRefs", Moved: true},
+		},
+	}
+	spec := &networking.Gateway{
+		Selector: map[string]string{GatewayName: shortName(l.gateway.Name)}, Servers: []*networking.Server{server},
+	}
+	return config.NewMade(config.Key{Kind: config.Gateway, Namespace: l.gateway.Namespace, Name: l.nameOf()}, l.owner, spec, made)
+}
+
+// tls returns the TLS settings of a listener (ListenerTLSConfig); nil: it cannot be served.
+func (m *maker) tls(r *table.Reader, l *listener) *networking.ServerTLSSettings {
+	at := l.field() + ".tls"
+	if l.spec.TLS == nil {
+		r.Note(l.owner.Problem(at, code.Missing, mesh.Error, "a listener of protocol "+string(l.spec.Protocol)+" has no tls", "set tls"))
+		return nil
+	}
+	if value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModePassthrough {
+		return &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_PASSTHROUGH}
+	}
+	out := &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE}
+	for i, ref := range l.spec.TLS.CertificateRefs {
+		if name, ok := m.certificate(r, l, index(at+".certificateRefs", i), ref); ok {
+			out.CredentialNames = append(out.CredentialNames, name)
+		}
+	}
+	if len(out.CredentialNames) == 0 {
+		return nil // notes say why
+	}
+	return out
+}
+
+// certificate returns the name of the Secret that a listener refers to.
+func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gatewayv1.SecretObjectReference) (string, bool) {
+	note := func(word, message, fix string) (string, bool) {
+		r.Note(l.owner.Problem(field, word, mesh.Error, message+": it is not shown to clients", fix))
+		return "", false
+	}
+	if value(ref.Group, "") != "" || value(ref.Kind, "Secret") != "Secret" {
+		return note(code.NotSupported, fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")),
+			"name a Secret")
+	}
+	namespace := string(value(ref.Namespace, gatewayv1.Namespace(l.owner.Namespace)))
+	if !m.granted(r, reference{
+		fromKind: l.owner.Kind.Word(), from: l.owner.Namespace, toKind: "Secret", to: namespace, name: string(ref.Name),
+	}) {
+		return note(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets %ss of namespace %s name Secret %s",
+			namespace, l.owner.Kind.Word(), l.owner.Namespace, ref.Name), "let the Secret's owner write one, or name a Secret of the own namespace")
+	}
+	if namespace != l.gateway.Namespace {
+		return note(code.NotYet, "Secrets of another namespace than the gateway's are not read yet", "put one into namespace "+l.gateway.Namespace)
+	}
+	return string(ref.Name), true
+}
+
+// index is the path of an element of a list.
+func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

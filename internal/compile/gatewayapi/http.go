@@ -1,0 +1,331 @@
+package gatewayapi
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh/code"
+)
+
+// httpRule is a rule of an HTTPRoute or a GRPCRoute.
+type httpRule struct {
+	field    string
+	name     string
+	matches  []*networking.HTTPMatchRequest
+	filters  []gatewayv1.HTTPRouteFilter
+	backends []gatewayv1.HTTPBackendRef
+	timeouts *gatewayv1.HTTPRouteTimeouts
+	retry    *gatewayv1.HTTPRouteRetry
+	missing  uint32 // status of requests to a backend that is not there
+}
+
+// http adds the rules of an HTTPRoute.
+func (b *builder) http(to *networking.VirtualService, spec *gatewayv1.HTTPRouteSpec) {
+	for i, rule := range spec.Rules {
+		one := httpRule{
+			field: index("spec.rules", i), name: string(value(rule.Name, "")), filters: rule.Filters, backends: rule.BackendRefs,
+			timeouts: rule.Timeouts, retry: rule.Retry, missing: 500,
+		}
+		for _, m := range rule.Matches {
+			one.matches = append(one.matches, match(m))
+		}
+		if rule.SessionPersistence != nil {
+			b.notYet(one.field+".sessionPersistence", "sessions are not kept at a backend")
+		}
+		b.rule(to, one)
+	}
+}
+
+// notYet notes a part that is not carried out.
+func (b *builder) notYet(field, what string) {
+	b.problem(field, code.NotYet, "the field has no effect yet: "+what, "leave it out")
+}
+
+// match translates a match of an HTTPRoute (HTTPRouteMatch).
+func match(m gatewayv1.HTTPRouteMatch) *networking.HTTPMatchRequest {
+	out := &networking.HTTPMatchRequest{}
+	if p := m.Path; p != nil {
+		out.Uri = text(string(value(p.Type, gatewayv1.PathMatchPathPrefix)), value(p.Value, "/"))
+	}
+	if m.Method != nil {
+		out.Method = text("Exact", string(*m.Method))
+	}
+	for _, h := range m.Headers {
+		putMatch(&out.Headers, headerName(string(h.Name)), string(value(h.Type, gatewayv1.HeaderMatchExact)), h.Value)
+	}
+	for _, q := range m.QueryParams {
+		putMatch(&out.QueryParams, string(q.Name), string(value(q.Type, gatewayv1.QueryParamMatchExact)), q.Value)
+	}
+	return out
+}
+
+// putMatch adds a condition on a header or a parameter. The first of a name counts, as the API says.
+func putMatch(to *map[string]*networking.StringMatch, name, kind, value string) {
+	if *to == nil {
+		*to = map[string]*networking.StringMatch{}
+	}
+	if _, has := (*to)[name]; !has {
+		(*to)[name] = text(kind, value)
+	}
+}
+
+// headerName returns a header's name as a VirtualService takes it: there, four names in small letters mean parts of the request.
+func headerName(name string) string {
+	name = strings.ToLower(name)
+	switch name {
+	case "uri", "scheme", "method", "authority":
+		return strings.ToUpper(name)
+	}
+	return name
+}
+
+// text translates a condition on a text, by the word of its type; the types of paths, headers and parameters share their words.
+func text(kind, value string) *networking.StringMatch {
+	switch kind {
+	case string(gatewayv1.PathMatchPathPrefix):
+		if value == "/" {
+			return nil
+		}
+		return &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: strings.TrimRight(value, "/")}}
+	case string(gatewayv1.PathMatchRegularExpression):
+		return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: value}}
+	}
+	return &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: value}}
+}
+
+// rule adds a route of requests.
+func (b *builder) rule(to *networking.VirtualService, in httpRule) {
+	own := index("spec.http", len(to.Http))
+	out := &networking.HTTPRoute{Name: in.name, Match: in.matches}
+	more := config.MadeRoute{Missing: in.missing}
+	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: in.field})
+	for j := range in.matches {
+		b.made.Fields = append(b.made.Fields, config.MadeOf{Field: index(own+".match", j), Of: index(in.field+".matches", j)})
+	}
+	whole := true
+	for j, f := range in.filters {
+		whole = b.filter(out, &more, index(in.field+".filters", j), own, f) && whole
+	}
+	b.times(out, &more, in)
+	switch {
+	case !whole:
+		answer(out, 500) // a filter that cannot be carried out must not be left out
+	case out.Redirect != nil:
+	default:
+		b.backends(out, in, own)
+	}
+	to.Http = append(to.Http, out)
+	b.made.Routes = append(b.made.Routes, more)
+}
+
+// answer has a route answer all its requests with a status.
+func answer(out *networking.HTTPRoute, status uint32) {
+	out.DirectResponse = &networking.HTTPDirectResponse{Status: status}
+	out.Redirect, out.Route, out.Rewrite, out.Mirrors = nil, nil, nil, nil
+}
+
+// backends adds the backends of a rule with their weights (HTTPRouteRule.backendRefs).
+func (b *builder) backends(out *networking.HTTPRoute, in httpRule, own string) {
+	total := int64(0)
+	for j, ref := range in.backends {
+		field, at := index(in.field+".backendRefs", j), index(own+".route", j)
+		d := &networking.HTTPRouteDestination{
+			Destination: b.destination(field, at+".destination", ref.BackendObjectReference), Weight: value(ref.Weight, 1),
+		}
+		total += int64(d.Weight)
+		one := &networking.HTTPRoute{}
+		for k, f := range ref.Filters {
+			switch f.Type {
+			case gatewayv1.HTTPRouteFilterRequestHeaderModifier, gatewayv1.HTTPRouteFilterResponseHeaderModifier:
+				b.filter(one, &config.MadeRoute{}, index(field+".filters", k), at, f)
+			default:
+				b.problem(index(field+".filters", k), code.NotSupported, "a backend cannot have a filter of type "+string(f.Type)+
+					": requests to it are answered 500", "write the filter for the whole rule")
+				d.Destination.Host = nowhere
+			}
+		}
+		d.Headers = one.Headers
+		out.Route = append(out.Route, d)
+	}
+	switch {
+	case len(in.backends) == 0:
+		b.problem(in.field, code.NoRoute, "the rule has no backendRefs: its requests are answered 500", "name a Service")
+		answer(out, 500)
+	case total == 0:
+		b.problem(in.field+".backendRefs", code.BadWeights, "all weights are 0: requests are answered 503", "give one a weight")
+		answer(out, 503)
+	}
+}
+
+// filter adds a filter to a route; false: it cannot be carried out. own is the route's field in the VirtualService.
+func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, field, own string, f gatewayv1.HTTPRouteFilter) bool {
+	if out.Headers == nil {
+		out.Headers = &networking.Headers{}
+	}
+	switch {
+	case f.RequestHeaderModifier != nil:
+		out.Headers.Request = headers(f.RequestHeaderModifier)
+	case f.ResponseHeaderModifier != nil:
+		out.Headers.Response = headers(f.ResponseHeaderModifier)
+	case f.RequestRedirect != nil:
+		out.Redirect = b.redirect(f.RequestRedirect, more)
+	case f.URLRewrite != nil:
+		out.Rewrite = rewrite(f.URLRewrite, more)
+	case f.RequestMirror != nil:
+		at := index(own+".mirrors", len(out.Mirrors)) + ".destination"
+		out.Mirrors = append(out.Mirrors, &networking.HTTPMirrorPolicy{
+			Destination: b.destination(field+".requestMirror.backendRef", at, f.RequestMirror.BackendRef), Percentage: share(f.RequestMirror),
+		})
+	case f.CORS != nil:
+		out.CorsPolicy = cors(f.CORS)
+	default:
+		b.problem(field+".type", code.NotSupported, "filters of type "+string(f.Type)+
+			" are not carried out: requests of this rule are answered 500", "leave it out")
+		return false
+	}
+	return true
+}
+
+// headers translates changes of headers (HTTPHeaderFilter). A percent sign is only itself.
+func headers(f *gatewayv1.HTTPHeaderFilter) *networking.Headers_HeaderOperations {
+	out := &networking.Headers_HeaderOperations{Remove: f.Remove}
+	put := func(to *map[string]string, list []gatewayv1.HTTPHeader) {
+		for _, h := range list {
+			if *to == nil {
+				*to = map[string]string{}
+			}
+			if name := strings.ToLower(string(h.Name)); (*to)[name] == "" {
+				(*to)[name] = strings.ReplaceAll(h.Value, "%", "%%")
+			}
+		}
+	}
+	put(&out.Set, f.Set)
+	put(&out.Add, f.Add)
+	return out
+}
+
+// usualPorts are the ports of schemes that no address has to name.
+var usualPorts = map[string]int32{"http": 80, "https": 443}
+
+// redirect translates a redirect (HTTPRequestRedirectFilter). The port is that of the scheme if one is written, else the listener's.
+func (b *builder) redirect(f *gatewayv1.HTTPRequestRedirectFilter, more *config.MadeRoute) *networking.HTTPRedirect {
+	out := &networking.HTTPRedirect{
+		Scheme: value(f.Scheme, ""), Authority: string(value(f.Hostname, "")),
+		RedirectCode: uint32(value(f.StatusCode, 302)), //nolint:gosec // the schema bounds it
+	}
+	scheme, port := out.Scheme, int32(0)
+	if b.listener != nil {
+		port = int32(b.listener.spec.Port)
+		if scheme == "" {
+			scheme = strings.ToLower(string(b.listener.spec.Protocol))
+		} else {
+			port = usualPorts[scheme]
+		}
+	}
+	if f.Port != nil {
+		port = int32(*f.Port)
+	}
+	if port != usualPorts[scheme] {
+		out.RedirectPort = &networking.HTTPRedirect_Port{Port: uint32(port)} //nolint:gosec // the schema bounds it
+	}
+	if f.Path != nil {
+		out.Uri, more.Prefix = value(f.Path.ReplaceFullPath, ""), f.Path.ReplacePrefixMatch
+	}
+	return out
+}
+
+// rewrite translates a rewrite (HTTPURLRewriteFilter).
+func rewrite(f *gatewayv1.HTTPURLRewriteFilter, more *config.MadeRoute) *networking.HTTPRewrite {
+	out := &networking.HTTPRewrite{Authority: string(value(f.Hostname, ""))}
+	if f.Path == nil {
+		return out
+	}
+	more.Prefix = f.Path.ReplacePrefixMatch
+	if full := f.Path.ReplaceFullPath; full != nil {
+		out.UriRegexRewrite = &networking.RegexRewrite{Match: "^/.*$", Rewrite: strings.ReplaceAll(*full, `\`, `\\`)}
+	}
+	return out
+}
+
+// share is the part of requests that a mirror gets; nil: all.
+func share(f *gatewayv1.HTTPRequestMirrorFilter) *networking.Percent {
+	switch {
+	case f.Percent != nil:
+		return &networking.Percent{Value: float64(*f.Percent)}
+	case f.Fraction != nil:
+		return &networking.Percent{Value: 100 * float64(f.Fraction.Numerator) / float64(max(1, value(f.Fraction.Denominator, 100)))}
+	}
+	return nil
+}
+
+// cors translates a filter of type CORS (HTTPCORSFilter).
+func cors(f *gatewayv1.HTTPCORSFilter) *networking.CorsPolicy {
+	out := &networking.CorsPolicy{MaxAge: durationpb.New(time.Duration(max(f.MaxAge, 0)) * time.Second)}
+	for _, o := range f.AllowOrigins {
+		out.AllowOrigins = append(out.AllowOrigins, origin(string(o)))
+	}
+	for _, m := range f.AllowMethods {
+		out.AllowMethods = append(out.AllowMethods, string(m))
+	}
+	for _, h := range f.AllowHeaders {
+		out.AllowHeaders = append(out.AllowHeaders, string(h))
+	}
+	for _, h := range f.ExposeHeaders {
+		out.ExposeHeaders = append(out.ExposeHeaders, string(h))
+	}
+	if value(f.AllowCredentials, false) {
+		out.AllowCredentials = wrapperspb.Bool(true)
+	}
+	return out
+}
+
+// origin matches an origin, with stars for a part of its host.
+func origin(o string) *networking.StringMatch {
+	if !strings.Contains(o, "*") {
+		return text("Exact", o)
+	}
+	if o == "*" {
+		return text(string(gatewayv1.PathMatchRegularExpression), ".*")
+	}
+	return text(string(gatewayv1.PathMatchRegularExpression), strings.ReplaceAll(regexp.QuoteMeta(o), `\*`, `[^/]+`))
+}
+
+// times translates timeouts and retries (HTTPRouteTimeouts, HTTPRouteRetry).
+func (b *builder) times(out *networking.HTTPRoute, more *config.MadeRoute, in httpRule) {
+	if in.timeouts != nil {
+		if d, ok := duration(in.timeouts.Request); ok && d > 0 {
+			out.Timeout = durationpb.New(d)
+		}
+		if d, ok := duration(in.timeouts.BackendRequest); ok {
+			more.TryTimeout = d
+		}
+	}
+	if r := in.retry; r != nil {
+		out.Retries = &networking.HTTPRetry{Attempts: int32(value(r.Attempts, 1))} //nolint:gosec // the schema bounds it
+		on := []string{"connect-failure", "refused-stream", "unavailable", "cancelled"}
+		for _, c := range r.Codes {
+			on = append(on, fmt.Sprint(c))
+		}
+		out.Retries.RetryOn = strings.Join(on, ",")
+		if d, ok := duration(r.Backoff); ok && d > 0 {
+			out.Retries.Backoff = durationpb.New(d)
+		}
+	}
+}
+
+// duration reads a duration (GEP-2257), whose form the schema judged.
+func duration(d *gatewayv1.Duration) (time.Duration, bool) {
+	if d == nil {
+		return 0, false
+	}
+	out, err := time.ParseDuration(string(*d))
+	return out, err == nil
+}

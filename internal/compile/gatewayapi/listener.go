@@ -1,0 +1,151 @@
+package gatewayapi
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// listenerKey names a listener by the Gateway or ListenerSet that has it in its list.
+type listenerKey struct {
+	owner config.Key
+	name  string
+}
+
+func compareListener(a, b listenerKey) int {
+	return cmp.Or(config.CompareKey(a.owner, b.owner), cmp.Compare(a.name, b.name))
+}
+
+// listener is one that a Gateway has, in its own list or by a ListenerSet.
+type listener struct {
+	owner   *config.Object // the Gateway or ListenerSet
+	gateway config.Key
+	index   int // in the owner's list
+	spec    gatewayv1.Listener
+}
+
+func sameListener(a, b *listener) bool {
+	return a.gateway == b.gateway && a.index == b.index && a.owner.Key == b.owner.Key && a.owner.Created == b.owner.Created &&
+		a.owner.Ref == b.owner.Ref && equality.Semantic.DeepEqual(&a.spec, &b.spec)
+}
+
+// key is the listener's own.
+func (l *listener) key() listenerKey { return listenerKey{l.owner.Key, string(l.spec.Name)} }
+
+// field is the path of the listener in its owner.
+func (l *listener) field() string { return index("spec.listeners", l.index) }
+
+// host returns the names that the listener is for; "*": all.
+func (l *listener) host() mesh.Host { return hostOf(string(value(l.spec.Hostname, ""))) }
+
+// portKey names a port of a Gateway.
+type portKey struct {
+	gateway config.Key
+	port    int32
+}
+
+func comparePort(a, b portKey) int {
+	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.port, b.port))
+}
+
+// declareListeners takes Gateways and ListenerSets apart.
+func (m *maker) declareListeners() {
+	own := table.Derive(m.gateways, "gatewayapi/own listeners", compareListener, sameListener,
+		func(_ *table.Reader, k config.Key, o *config.Object, emit func(listenerKey, *listener)) {
+			for i, spec := range native[gatewayv1.GatewaySpec](o).Listeners {
+				l := &listener{o, k, i, spec}
+				emit(l.key(), l)
+			}
+		})
+	more := table.Derive(m.sets, "gatewayapi/more listeners", compareListener, sameListener,
+		func(r *table.Reader, _ config.Key, o *config.Object, emit func(listenerKey, *listener)) {
+			gateway, ok := m.parent(r, o)
+			if !ok {
+				return
+			}
+			for i, e := range native[gatewayv1.ListenerSetSpec](o).Listeners {
+				l := &listener{o, gateway, i, gatewayv1.Listener{
+					Name: e.Name, Hostname: e.Hostname, Port: e.Port, Protocol: e.Protocol, TLS: e.TLS, AllowedRoutes: e.AllowedRoutes,
+				}}
+				emit(l.key(), l)
+			}
+		})
+	m.listeners = table.Union("gatewayapi/listeners", compareListener, sameListener, nil, table.Whole(own), table.Whole(more))
+	m.byOwner = table.Group(m.listeners, "gatewayapi/listeners by owner", config.CompareKey,
+		func(k listenerKey, _ *listener) []config.Key { return []config.Key{k.owner} })
+	m.byPort = table.Group(m.listeners, "gatewayapi/listeners by port", comparePort,
+		func(_ listenerKey, l *listener) []portKey { return []portKey{{l.gateway, int32(l.spec.Port)}} })
+}
+
+// parent returns the Gateway that a ListenerSet adds its listeners to; false: the Gateway is not ours, or does not let it
+// (GatewaySpec.allowedListeners).
+func (m *maker) parent(r *table.Reader, set *config.Object) (config.Key, bool) {
+	ref := native[gatewayv1.ListenerSetSpec](set).ParentRef
+	if value(ref.Group, group) != group || value(ref.Kind, "Gateway") != "Gateway" {
+		return config.Key{}, false // of a kind that is not ours
+	}
+	key := config.Key{
+		Kind: config.KubernetesGateway, Namespace: string(value(ref.Namespace, gatewayv1.Namespace(set.Namespace))), Name: string(ref.Name),
+	}
+	if !table.Has(r, m.in.KubernetesGateways, key) {
+		r.Note(set.Problem("spec.parentRef", code.UnknownGateway, mesh.Error, "there is no Gateway "+key.Namespace+"/"+key.Name,
+			"create it, or name another"))
+		return key, false
+	}
+	gateway, ok := table.Get(r, m.gateways, key)
+	if !ok {
+		return key, false // another controller's
+	}
+	allowed := native[gatewayv1.GatewaySpec](gateway).AllowedListeners
+	from, selector := gatewayv1.NamespacesFromNone, (*labelSelector)(nil)
+	if allowed != nil && allowed.Namespaces != nil {
+		from, selector = value(allowed.Namespaces.From, from), allowed.Namespaces.Selector
+	}
+	if !m.admits(r, from, selector, key.Namespace, set.Namespace) {
+		r.Note(set.Problem("spec.parentRef", code.NotGranted, mesh.Error,
+			"Gateway "+key.Namespace+"/"+key.Name+" takes no listeners of namespace "+set.Namespace,
+			"let its author add the namespace to spec.allowedListeners"))
+		return key, false
+	}
+	return key, true
+}
+
+// narrower reports whether another listener of the same port takes the requests for a host: its hostname covers the host, and is more
+// specific than the listener's own (listener isolation).
+func (m *maker) narrower(r *table.Reader, l *listener, host mesh.Host) bool {
+	rows, _ := table.Get(r, m.byPort, portKey{l.gateway, int32(l.spec.Port)})
+	for k, other := range rows.All() {
+		theirs := other.host()
+		if k != l.key() && theirs != l.host() && theirs.Matches(host) && l.host().Matches(theirs) {
+			return true
+		}
+	}
+	return false
+}
+
+// common returns the hosts that a route and a listener have in common (HTTPRouteSpec.hostnames): the narrower of both where one covers the
+// other.
+func common(l *listener, hostnames []gatewayv1.Hostname) (out []mesh.Host) {
+	if len(hostnames) == 0 {
+		return []mesh.Host{l.host()}
+	}
+	for _, h := range hostnames {
+		switch host := hostOf(string(h)); {
+		case l.host().Matches(host):
+			out = append(out, host)
+		case host.Matches(l.host()):
+			out = append(out, l.host())
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func hostOf(name string) mesh.Host { return mesh.Host(cmp.Or(name, "*")) }
