@@ -2,8 +2,9 @@
 // connected, to the resources that proxies are sent. Its folders each declare tables of one feature; graph.go declares them all. Each may
 // read only those before it in this list:
 //
-//	input        what the outside puts in: objects, services, proxies. Three rooms make rows of what was put in:
-//	             ingress (Gateways of Ingresses), delegate (whole VirtualServices), member (WorkloadEntries of machines)
+//	input        what the outside puts in: objects, services, proxies. Four rooms make rows of what was put in:
+//	             ingress (Gateways of Ingresses), gatewayapi (those of the Gateway API), delegate (whole VirtualServices), member
+//	             (WorkloadEntries of machines)
 //	registry     services and their endpoints, of all registries
 //	network      networks, and the gateways between them
 //	peer         which ports take mutual TLS

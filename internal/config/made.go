@@ -29,8 +29,8 @@ type Made struct {
 type MadeRoute struct {
 	// Missing is the status of requests to a destination that is not there; 0: 503.
 	Missing uint32
-	// Prefix takes the place of the path prefix that a request was matched by, as whole path elements (HTTPPathModifier.replacePrefixMatch).
-	// nil: paths stay, or the VirtualService says how they change.
+	// Prefix takes the place of the path prefix that a request was matched by, as whole path elements
+	// (HTTPPathModifier.replacePrefixMatch). nil: paths stay, or the VirtualService says how they change.
 	Prefix *string
 	// TryTimeout is the timeout of each try (HTTPRouteTimeouts.backendRequest); 0: that of the whole request.
 	TryTimeout time.Duration

@@ -1,7 +1,10 @@
 package config
 
 import (
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
 	"fairway/internal/config/document"
+	"fairway/internal/config/origin"
 	"fairway/internal/config/secret"
 	"fairway/internal/config/traffic"
 )
@@ -10,6 +13,10 @@ import (
 type (
 	// Document is one YAML or JSON document of a file, as written.
 	Document = document.Document
+	// ConfigSource is a source of configuration from MeshConfig.configSources.
+	ConfigSource = origin.ConfigSource
+	// Unmet is an entry of MeshConfig's configSources, certificates or caCertificates, or a field of one, that is not followed.
+	Unmet = origin.Unmet
 	// Credential is the content of a Secret for TLS and registries.
 	Credential = secret.Credential
 	// Holders are the service accounts that may have a Secret.
@@ -27,12 +34,27 @@ const (
 	HoldersAnnotation = secret.HoldersAnnotation
 	// GatewaysAnnotation of a Secret names the namespaces with Gateways that may use it.
 	GatewaysAnnotation = secret.GatewaysAnnotation
+	// FolderScheme and those below are the schemes of the addresses of config sources.
+	FolderScheme = origin.FolderScheme
+	// XDSScheme is of servers that speak xDS.
+	XDSScheme = origin.XDSScheme
+	// MCPScheme is of servers that speak MCP.
+	MCPScheme = origin.MCPScheme
+	// ClusterScheme is of a Kubernetes cluster.
+	ClusterScheme = origin.ClusterScheme
+	// PushScheme is of a source that connects.
+	PushScheme = origin.PushScheme
 	// AnyHolder is every service account of the Secret's namespace.
 	AnyHolder = secret.AnyHolder
 )
 
 // Split takes a file apart into its documents: see document.Split.
 func Split(file string, data []byte) []Document { return document.Split(file, data) }
+
+// ConfigSourcesOf lists the sources that a mesh configuration names: see origin.ConfigSourcesOf.
+func ConfigSourcesOf(spec *meshconfig.MeshConfig) (out []ConfigSource, bad []Unmet) {
+	return origin.ConfigSourcesOf(spec)
+}
 
 // ClaimPath reads the name of a claim among the headers of an HTTPMatchRequest: see traffic.ClaimPath.
 func ClaimPath(header string) (path []string, is bool) { return traffic.ClaimPath(header) }

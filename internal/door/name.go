@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
 )
@@ -102,7 +103,38 @@ func (r reader) object(o *config.Object) facts {
 	case *networking.Gateway:
 		return facts{gives: []name{{kind: gatewayName, what: o.Namespace + "/" + o.Name}}}
 	}
-	return facts{}
+	if o.Kind == config.KubernetesGateway || o.Kind == config.ListenerSet {
+		return facts{gives: []name{parent(o.Kind.Word(), o.Namespace, o.Name)}}
+	}
+	return facts{needs: r.route(o)}
+}
+
+// parent is the name of what routes of the Gateway API are bound to.
+func parent(kind, namespace, called string) name {
+	return name{kind: gatewayName, what: kind + " " + namespace + "/" + called}
+}
+
+// route lists the needs of a route of the Gateway API: its backends, and what it is bound to.
+func (r reader) route(o *config.Object) (out []name) {
+	home := func(written *gatewayv1.Namespace) string {
+		if written != nil {
+			return string(*written)
+		}
+		return o.Namespace
+	}
+	for _, ref := range o.Parents() {
+		kind := "Gateway"
+		if ref.Kind != nil {
+			kind = string(*ref.Kind)
+		}
+		out = append(out, parent(kind, home(ref.Namespace), string(ref.Name)))
+	}
+	for _, ref := range o.Backends() {
+		if ref.Group == nil || *ref.Group == "" {
+			out = append(out, name{kind: hostName, what: r.host(home(ref.Namespace), string(ref.Name))})
+		}
+	}
+	return out
 }
 
 func (r reader) hosts(namespace string, spec *networking.ServiceEntry) []name {

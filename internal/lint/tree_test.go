@@ -185,7 +185,8 @@ var arrows = map[string][]string{
 	"config/security":  {"config/report", "config/rule", "mesh/code"},
 	"config/extension": {"config/report", "config/rule", "mesh/code"},
 	"config/secret":    {"config/report", "identity", "mesh"},
-	"config/native":    {"config/report", "mesh/code"},
+	"config/native":    {"config/report", "mesh/code", "mesh/regex"},
+	"config/origin":    {},
 	// URL paths of webhooks, shared by the code that serves them and the code that writes configurations.
 	"webhook/place": {},
 	// Text of strangers is made safe to show wherever it comes in.

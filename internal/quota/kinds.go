@@ -1,12 +1,14 @@
 package quota
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -59,8 +61,21 @@ func (s *surroundings) weigh(o *config.Object, root string) weight {
 	case *networking.Gateway:
 		return gateway(spec)
 	}
-	if ingress, is := o.Native.(*networkingv1.IngressSpec); is {
-		return ofIngress(ingress)
+	switch spec := o.Native.(type) {
+	case *networkingv1.IngressSpec:
+		return ofIngress(spec)
+	case *gatewayv1.HTTPRouteSpec:
+		matches := 0
+		for _, rule := range spec.Rules {
+			matches += max(1, len(rule.Matches))
+		}
+		return ofRoute(o, spec, matches)
+	case *gatewayv1.GRPCRouteSpec:
+		matches := 0
+		for _, rule := range spec.Rules {
+			matches += max(1, len(rule.Matches))
+		}
+		return ofRoute(o, spec, matches)
 	}
 	switch o.Kind {
 	case config.AuthorizationPolicy, config.RequestAuthentication:
@@ -318,6 +333,16 @@ func gateway(spec *networking.Gateway) weight {
 		w.fixed = w.fixed.plus(size{listedResources * n, n * (chainBytes + float64(proto.Size(srv.GetTls())))})
 	}
 	return w
+}
+
+// ofRoute: a virtual host for each host and parent, with all routes in each.
+func ofRoute(o *config.Object, spec any, matches int) weight {
+	text, _ := json.Marshal(spec) // plain fields always marshal
+	hosts := float64(max(1, len(o.Hostnames())) * max(1, len(o.Parents())))
+	bytes := expansion*float64(len(text)) + float64(matches)*routeBytes
+	return weight{
+		fixed: size{hostResources * hosts, hosts * bytes}, why: fmt.Sprintf("%.0f hosts with %d matches", hosts, matches),
+	}
 }
 
 func ofIngress(spec *networkingv1.IngressSpec) weight {

@@ -17,7 +17,9 @@ func TestAlone(t *testing.T) {
 	for _, sotw := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sotw %t", sotw), func(t *testing.T) {
 			m := live.Start(t, live.Options{})
-			m.Proxy(t, live.Node{Name: gateway, Router: true, Labels: map[string]string{"istio": "ingressgateway"}, Sotw: sotw})
+			m.Proxy(t, live.Node{Name: gateway, Router: true, Sotw: sotw, Labels: map[string]string{
+				"istio": "ingressgateway", "gateway.networking.k8s.io/gateway-name": "gwa",
+			}})
 			scripts(t, m, sotw, "testdata/alone")
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"fairway/internal/config"
 	"fairway/internal/jwks"
 	"fairway/test/rig"
 )
@@ -73,6 +74,14 @@ var kindsOf = map[string]struct {
 	"Telemetry":             {2, "telemetry.istio.io/v1", draw.telemetry},
 	"Ingress":               {2, "networking.k8s.io/v1", draw.ingress},
 	"IngressClass":          {1, "networking.k8s.io/v1", draw.ingressClass},
+	"GatewayClass":          {1, "gateway.networking.k8s.io/v1", draw.gatewayClass},
+	apiGateway:              {3, "gateway.networking.k8s.io/v1", draw.apiGateway},
+	"ListenerSet":           {1, "gateway.networking.k8s.io/v1", draw.listenerSet},
+	"HTTPRoute":             {4, "gateway.networking.k8s.io/v1", draw.httpRoute},
+	"GRPCRoute":             {1, "gateway.networking.k8s.io/v1", draw.grpcRoute},
+	"TLSRoute":              {1, "gateway.networking.k8s.io/v1", draw.tlsRoute},
+	"TCPRoute":              {1, "gateway.networking.k8s.io/v1", draw.tcpRoute},
+	"ReferenceGrant":        {1, "gateway.networking.k8s.io/v1", draw.referenceGrant},
 	"Secret":                {2, "v1", draw.secret},
 	"ConfigMap":             {1, "v1", draw.configMap},
 }
@@ -107,6 +116,10 @@ func (d draw) object() document {
 		meta += fmt.Sprintf(", annotations: {fairway/rules-from: %q}", d.agreed())
 	case kind == "Ingress" && d.often(4):
 		meta += fmt.Sprintf(", annotations: {kubernetes.io/ingress.class: %q}", pick(d, "istio", "other", ""))
+	case kind == "GatewayClass":
+		namespace = "istio-system" // it is in none
+		name = pick(d, "istio", "one")
+		meta = "name: " + name
 	case kind == "IngressClass":
 		namespace = "istio-system" // it is in none
 		meta = "name: " + name + fmt.Sprintf(", annotations: {ingressclass.kubernetes.io/is-default-class: %q}", pick(d, "true", "false"))
@@ -117,7 +130,7 @@ func (d draw) object() document {
 	}
 	return document{
 		File: pick(d, files...), Key: kind + "/" + namespace + "/" + name,
-		Text: fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {%s}\n%s\n", k.group, kind, meta, body),
+		Text: fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {%s}\n%s\n", k.group, config.Kind(kind).Word(), meta, body),
 	}
 }
 
@@ -727,7 +740,7 @@ func (d draw) proxy() *proxy {
 		map[string]string{"app": "a", "version": "v1"})
 	if d.often(3) {
 		p.Type, p.Addresses, p.Labels = "router", "10.7.0.9", pick(d, map[string]string{"istio": "ingress"},
-			map[string]string{"istio": "ingress", "app": "a"})
+			map[string]string{"istio": "ingress", "app": "a"}, map[string]string{"gateway.networking.k8s.io/gateway-name": "one"})
 	}
 	if d.often(4) {
 		p.Account = pick(d, "web", "edge")

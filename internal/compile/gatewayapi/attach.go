@@ -42,7 +42,7 @@ func (m *maker) declareRoutes(routes *input.Objects) *input.Objects {
 	attachments := table.Derive(routes, routes.Name()+"/attachments", compareAttachment, sameAttachment,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(attachmentKey, *attachment)) {
 			done := map[listenerKey]bool{} // several references may name one listener
-			for i, ref := range parentsOf(o).ParentRefs {
+			for i, ref := range o.Parents() {
 				for _, a := range m.attach(r, o, index("spec.parentRefs", i), ref) {
 					if at := a.listener.key(); !done[at] {
 						done[at] = true
@@ -62,34 +62,6 @@ func (m *maker) declareRoutes(routes *input.Objects) *input.Objects {
 			o := m.rules(r, a)
 			emit(o.Key, o)
 		})
-}
-
-// parentsOf is what the specifications of all kinds of route have in common.
-func parentsOf(o *config.Object) *gatewayv1.CommonRouteSpec {
-	switch spec := o.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
-		return &spec.CommonRouteSpec
-	case *gatewayv1.GRPCRouteSpec:
-		return &spec.CommonRouteSpec
-	case *gatewayv1.TLSRouteSpec:
-		return &spec.CommonRouteSpec
-	case *gatewayv1.TCPRouteSpec:
-		return &spec.CommonRouteSpec
-	}
-	return &gatewayv1.CommonRouteSpec{}
-}
-
-// hostnamesOf are the hosts of a route; none: all of its listeners.
-func hostnamesOf(o *config.Object) []gatewayv1.Hostname {
-	switch spec := o.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
-		return spec.Hostnames
-	case *gatewayv1.GRPCRouteSpec:
-		return spec.Hostnames
-	case *gatewayv1.TLSRouteSpec:
-		return spec.Hostnames
-	}
-	return nil
 }
 
 // attach finds the listeners that one reference of a route is bound to. If there is none, it notes why.
@@ -131,7 +103,8 @@ func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref ga
 		return key, false
 	}
 	if !table.Has(r, there, key) {
-		r.Note(o.Problem(field, code.UnknownGateway, mesh.Error, fmt.Sprintf("there is no %s %s/%s", key.Kind.Word(), key.Namespace, key.Name),
+		r.Note(o.Problem(field, code.UnknownGateway, mesh.Error,
+			fmt.Sprintf("there is no %s %s/%s", key.Kind.Word(), key.Namespace, key.Name),
 			"create it, or name one that there is; a name without a namespace is one of the route's own"))
 		return key, false
 	}
@@ -170,7 +143,7 @@ func (f *finder) try(l *listener) *attachment {
 	}
 	f.namespace = true
 	a := &attachment{route: f.route, listener: l}
-	for _, h := range common(l, hostnamesOf(f.route)) {
+	for _, h := range common(l, f.route.Hostnames()) {
 		f.host = true
 		if !f.narrower(f.r, l, h) {
 			a.hosts = append(a.hosts, h)
@@ -199,7 +172,8 @@ func (f *finder) why(owner config.Key) (word, message, fix string) {
 		return code.NotGranted, parent + " takes no routes of namespace " + f.route.Namespace,
 			"let its author add the namespace to allowedRoutes.namespaces"
 	case !f.host:
-		return code.HostNotServed, "no listener of " + parent + " has a host of this route", "write a hostname that one of its listeners has"
+		return code.HostNotServed, "no listener of " + parent + " has a host of this route",
+			"write a hostname that one of its listeners has"
 	}
 	return code.HostNotServed, "another listener of the port has each host of this route", "name that listener, or write other hostnames"
 }
@@ -248,6 +222,7 @@ func (m *maker) rules(r *table.Reader, a *attachment) *config.Object {
 		},
 	}}
 	b.build(spec)
-	name := strings.Join([]string{a.route.Name, strings.ToLower(string(a.route.Kind)), a.listener.gateway.Namespace, a.listener.nameOf()}, "~")
+	parts := []string{a.route.Name, strings.ToLower(string(a.route.Kind)), a.listener.gateway.Namespace, a.listener.nameOf()}
+	name := strings.Join(parts, "~")
 	return config.NewMade(config.Key{Kind: config.VirtualService, Namespace: a.route.Namespace, Name: name}, a.route, spec, &b.made)
 }

@@ -65,7 +65,8 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 	case inGroup == "networking.istio.io" && kind == "Hostname":
 		out.Host = string(ref.Name)
 	default:
-		b.problem(field+".kind", code.NotSupported, fmt.Sprintf("%s of group %q cannot be a backend: requests to it are answered 500", kind, inGroup),
+		b.problem(field+".kind", code.NotSupported,
+			fmt.Sprintf("%s of group %q cannot be a backend: requests to it are answered 500", kind, inGroup),
 			"name a Service, or a Hostname of group networking.istio.io")
 	}
 	if out.Host != "" && kind == "Service" && !b.granted(b.r, reference{

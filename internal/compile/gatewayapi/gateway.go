@@ -113,10 +113,12 @@ func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gate
 		fromKind: l.owner.Kind.Word(), from: l.owner.Namespace, toKind: "Secret", to: namespace, name: string(ref.Name),
 	}) {
 		return note(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets %ss of namespace %s name Secret %s",
-			namespace, l.owner.Kind.Word(), l.owner.Namespace, ref.Name), "let the Secret's owner write one, or name a Secret of the own namespace")
+			namespace, l.owner.Kind.Word(), l.owner.Namespace, ref.Name),
+			"let the Secret's owner write one, or name a Secret of the own namespace")
 	}
 	if namespace != l.gateway.Namespace {
-		return note(code.NotYet, "Secrets of another namespace than the gateway's are not read yet", "put one into namespace "+l.gateway.Namespace)
+		return note(code.NotYet, "Secrets of another namespace than the gateway's are not read yet",
+			"put one into namespace "+l.gateway.Namespace)
 	}
 	return string(ref.Name), true
 }

@@ -23,7 +23,7 @@ func (b *builder) grpc(to *networking.VirtualService, spec *gatewayv1.GRPCRouteS
 			one.backends = append(one.backends, backend)
 		}
 		if rule.SessionPersistence != nil {
-			b.notYet(one.field+".sessionPersistence", "sessions are not kept at a backend")
+			b.notYet(one.field+".sessionPersistence", sessionless)
 		}
 		b.rule(to, one)
 	}

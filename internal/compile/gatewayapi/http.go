@@ -38,11 +38,14 @@ func (b *builder) http(to *networking.VirtualService, spec *gatewayv1.HTTPRouteS
 			one.matches = append(one.matches, match(m))
 		}
 		if rule.SessionPersistence != nil {
-			b.notYet(one.field+".sessionPersistence", "sessions are not kept at a backend")
+			b.notYet(one.field+".sessionPersistence", sessionless)
 		}
 		b.rule(to, one)
 	}
 }
+
+// sessionless is what a route with sessionPersistence does.
+const sessionless = "requests of a session go to any backend"
 
 // notYet notes a part that is not carried out.
 func (b *builder) notYet(field, what string) {
@@ -182,7 +185,8 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 	case f.RequestMirror != nil:
 		at := index(own+".mirrors", len(out.Mirrors)) + ".destination"
 		out.Mirrors = append(out.Mirrors, &networking.HTTPMirrorPolicy{
-			Destination: b.destination(field+".requestMirror.backendRef", at, f.RequestMirror.BackendRef), Percentage: share(f.RequestMirror),
+			Destination: b.destination(field+".requestMirror.backendRef", at, f.RequestMirror.BackendRef),
+			Percentage:  share(f.RequestMirror),
 		})
 	case f.CORS != nil:
 		out.CorsPolicy = cors(f.CORS)

@@ -29,7 +29,7 @@ func (m *maker) admits(r *table.Reader, from gatewayv1.FromNamespaces, selector 
 	return false
 }
 
-// labels are those of a namespace in the cluster that rules come from. Of a namespace that no API server has, the name is all that is known.
+// labels are those of a namespace in the cluster that rules come from. Of one that no API server has, only the name is known.
 func (m *maker) labels(r *table.Reader, namespace string) labels.Set {
 	n, ok := table.Get(r, m.in.Namespaces, mesh.NamespaceKey{Registry: m.in.OwnRegistry(), Name: namespace})
 	if !ok {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Guess reads apiVersion, kind, namespace and name of an object out of a text that does not parse, line by line. An uncertain part is empty.
+// Guess reads apiVersion, kind, namespace and name of an object out of a text that does not parse, line by line. A part that is not
+// certain is empty.
 func Guess(text []byte) (version, kind, namespace, name string) {
 	inMetadata := false
 	for line := range bytes.Lines(text) {

@@ -53,7 +53,7 @@ func Unique(group, word string) string {
 	return word
 }
 
-// Schema is the published schema of one kind, by the name that no other has. All its API versions have the same schema: the generator refuses anything else.
+// Schema is the published schema of one kind. All its API versions have the same schema: the generator refuses anything else.
 type Schema struct {
 	Group    string
 	Kind     string

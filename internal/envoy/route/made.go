@@ -32,8 +32,8 @@ func extend(r *routev3.Route, more users.MadeRoute) {
 	}
 }
 
-// replacePrefix has another prefix take the place of the one that a route matches, as whole path elements: with /a for /b, /b/c becomes /a/c.
-// Without a prefix, the route matches all paths, as with "/".
+// replacePrefix has another prefix take the place of the one that a route matches, as whole path elements: with /a for /b, /b/c becomes
+// /a/c. Without a prefix, the route matches all paths, as with "/".
 func replacePrefix(r *routev3.Route, to string) {
 	of, to := r.GetMatch().GetPathSeparatedPrefix(), strings.TrimRight(to, "/")
 	var by *matcherv3.RegexMatchAndSubstitute

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// gatewayAPI is the release of the Gateway API whose CRDs are read, and the hash of its module, as go.sum would have it. Its Go code wants a
-// newer Go than ours, so that the module cannot be one of go.mod's: its archive alone is read.
+// gatewayAPI is the release of the Gateway API whose CRDs are read, and the hash of its module, as go.sum would have it. Its Go code wants
+// a newer Go than ours, so that the module cannot be one of go.mod's: its archive alone is read.
 const (
 	gatewayAPI = "sigs.k8s.io/gateway-api@v1.7.0"
 	gatewaySum = "h1:duVnm7nO6oXfMMUWfcDoBph47CYR/ME3NGxccOVglaY="

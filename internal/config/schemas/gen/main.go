@@ -1,6 +1,6 @@
-// Command gen copies the CRD schemas from the istio.io/api module and from the Gateway API's, and writes one trimmed JSON file for each kind
-// into ../data. It is run by `go generate` in the folder above. With -published FILE it writes Istio's CRDs as they are published into that
-// file instead.
+// Command gen copies the CRD schemas from the istio.io/api module and from the Gateway API's, and writes one trimmed JSON file for each
+// kind into ../data. It is run by `go generate` in the folder above. With -published FILE it writes Istio's CRDs as they are published into
+// that file instead.
 package main
 
 import (

@@ -1,4 +1,4 @@
-package config
+package origin
 
 import (
 	"fmt"

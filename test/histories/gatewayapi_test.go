@@ -1,0 +1,95 @@
+package histories
+
+import (
+	"fmt"
+	"strings"
+
+	"fairway/internal/config"
+)
+
+// apiGateway is the Gateway of the Gateway API.
+const apiGateway = string(config.KubernetesGateway)
+
+func (d draw) gatewayClass() string {
+	return "controllerName: " + pick(d, "istio.io/gateway-controller", "fairway/gateway-controller", "example.com/other")
+}
+
+// listener draws one that a Gateway or a ListenerSet has.
+func (d draw) listener(name string, port int) string {
+	protocol := pick(d, "protocol: HTTP", "protocol: HTTP", "protocol: HTTP", "protocol: TCP",
+		"protocol: HTTPS, tls: {certificateRefs: [{name: one}"+pick(d, "", ", {name: two, namespace: bank}")+"]}",
+		"protocol: TLS, tls: {mode: Passthrough}")
+	host := pick(d, "", `, hostname: "*.example.com"`, ", hostname: x.example.com")
+	if protocol == "protocol: TCP" {
+		host = ""
+	}
+	return fmt.Sprintf("{name: %s, port: %d, %s%s, allowedRoutes: {namespaces: {%s}%s}}", name, port, protocol, host,
+		pick(d, "from: All", "from: All", "from: Same", "from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: shop}}"),
+		pick(d, "", "", ", kinds: [{kind: HTTPRoute}, {kind: TCPRoute}]"))
+}
+
+func (d draw) apiGateway() string {
+	out := "gatewayClassName: " + pick(d, "istio", "istio", "fairway", "one") + ", listeners: ["
+	var all []string
+	for i, name := range some(d, "web", "more", "secure", "wide") {
+		all = append(all, d.listener(name, []int{80, 8080, 443, 8443}[i]))
+	}
+	return out + strings.Join(all, ", ") + "]" + pick(d, "", ", allowedListeners: {namespaces: {from: All}}")
+}
+
+func (d draw) listenerSet() string {
+	return "parentRef: {name: one, namespace: " + pick(d, namespaces...) + "}, listeners: " +
+		list([]string{d.listener("set", pick(d, 80, 81))})
+}
+
+// bound draws the beginning of a route.
+func (d draw) bound() string {
+	section := pick(d, "", "", ", sectionName: web", ", port: 80")
+	return "parentRefs: [{name: one, namespace: " + pick(d, namespaces...) + section + "}" +
+		pick(d, "", "", ", {kind: ListenerSet, name: one, namespace: "+pick(d, namespaces...)+"}") + "]"
+}
+
+func (d draw) hostnames() string {
+	return pick(d, "", "", ", hostnames: [x.example.com]", `, hostnames: ["*.example.com"]`, ", hostnames: [y.example.com, x.example.com]")
+}
+
+func (d draw) backend() string {
+	return "{name: " + pick(d, "a", "b") + ", namespace: " + pick(d, namespaces[1:]...) + fmt.Sprintf(", port: %d", pick(d, 80, 81)) +
+		pick(d, "", ", weight: 3", ", weight: 0") + "}"
+}
+
+func (d draw) httpRoute() string {
+	var rules []string
+	for range 1 + d.IntN(3) {
+		match := pick(d, "", "matches: [{path: {value: /a}}], ", "matches: [{path: {type: Exact, value: /b}}, {method: POST}], ",
+			"matches: [{headers: [{name: x, value: y}]}], ")
+		then := pick(d, "", "", "filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]",
+			"filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: X, name: x}}]",
+			"filters: [{type: URLRewrite, urlRewrite: {hostname: in.example.com}}]")
+		if !strings.Contains(then, "Redirect") {
+			then = strings.TrimPrefix(then+", backendRefs: "+list([]string{d.backend(), d.backend()}), ", ")
+		}
+		rules = append(rules, "{"+match+then+pick(d, "", ", timeouts: {request: 3s, backendRequest: 1s}")+"}")
+	}
+	return d.bound() + d.hostnames() + ", rules: " + list(rules)
+}
+
+func (d draw) grpcRoute() string {
+	method := pick(d, "service: echo.Echo", "method: Say")
+	return d.bound() + d.hostnames() + ", rules: [{matches: [{method: {" + method + "}}], backendRefs: " +
+		list([]string{d.backend()}) + "}]"
+}
+
+func (d draw) tlsRoute() string {
+	return d.bound() + ", hostnames: [" + pick(d, "x.example.com", `"*.example.com"`) + "], rules: [{backendRefs: " +
+		list([]string{d.backend()}) + "}]"
+}
+
+func (d draw) tcpRoute() string {
+	return d.bound() + ", rules: [{backendRefs: " + list([]string{d.backend(), d.backend()}) + "}]"
+}
+
+func (d draw) referenceGrant() string {
+	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute") + ", namespace: " +
+		pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
+}
