@@ -23,7 +23,8 @@
 //	traffic    the rules of VirtualService, DestinationRule, Gateway, ServiceEntry, Sidecar, WorkloadEntry, WorkloadGroup
 //	security   the rules of PeerAuthentication, RequestAuthentication, AuthorizationPolicy
 //	extension  the rules of Telemetry, WasmPlugin, TrafficExtension, EnvoyFilter, ProxyConfig
-//	native     the rules of Kubernetes' own kinds
+//	native     the rules of Kubernetes' own kinds, and of the Gateway API's
+//	origin     where a mesh configuration says that configuration comes from
 //	secret     credentials out of Secrets
 //
 // The package does no I/O. It must not know where documents come from (source), nor what an object does (compile): it sees one object at a

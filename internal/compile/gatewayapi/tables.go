@@ -44,11 +44,12 @@ func Make(t *input.Tables) []input.Made {
 				emit(o.Key, o)
 			}
 		})
-	out := []input.Made{{Kind: config.Gateway, Objects: gateways}}
+	var parts []table.Part[config.Key, *config.Object]
 	for _, routes := range []*input.Objects{t.HTTPRoutes, t.GRPCRoutes, t.TLSRoutes, t.TCPRoutes} {
-		out = append(out, input.Made{Kind: config.VirtualService, Objects: m.declareRoutes(routes)})
+		parts = append(parts, table.Whole(m.declareRoutes(routes)))
 	}
-	return out
+	rules := table.Union("gatewayapi/virtualservices", config.CompareKey, config.Same, nil, parts...)
+	return []input.Made{{Kind: config.Gateway, Objects: gateways}, {Kind: config.VirtualService, Objects: rules}}
 }
 
 // These names of classes mean this control plane where no GatewayClass says otherwise, as without Kubernetes.
