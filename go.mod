@@ -53,6 +53,7 @@ require (
 	k8s.io/streaming v0.37.2
 	oras.land/oras-go/v2 v2.6.2
 	pgregory.net/rapid v1.3.0
+	sigs.k8s.io/gateway-api v1.6.3
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/yaml v1.6.0
 )
@@ -78,7 +79,6 @@ require (
 	github.com/mitchellh/go-homedir v1.1.0 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	sigs.k8s.io/gateway-api v1.6.3 // indirect
 )
 
 require (
