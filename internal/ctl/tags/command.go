@@ -42,12 +42,12 @@ func Command(s Session, at *cluster.Flags) *cobra.Command {
 	}
 	set := &cobra.Command{
 		Use: "set TAG --revision REVISION", Args: cobra.ExactArgs(1), Short: "Make a tag, or move it to another revision",
-		RunE: v.run(v.set),
+		RunE: v.naming(v.set),
 	}
 	set.Flags().BoolVar(&v.over, "overwrite", false, "move a tag that names another revision")
 	generate := &cobra.Command{
 		Use: "generate TAG --revision REVISION", Args: cobra.ExactArgs(1), Short: "Print the objects of a tag, without asking a cluster",
-		RunE: v.run(v.generate),
+		RunE: v.naming(v.generate),
 	}
 	for _, c := range []*cobra.Command{set, generate} {
 		c.Flags().StringVar(&v.revision, "revision", "", "revision that the tag names (required)")
@@ -66,6 +66,20 @@ func Command(s Session, at *cluster.Flags) *cobra.Command {
 	return root
 }
 
+// naming checks --revision, which the verbs above these have for another purpose, and calls run.
+func (v *verb) naming(do func(context.Context, *cobra.Command, string) error) func(*cobra.Command, []string) error {
+	next := v.run(do)
+	return func(cmd *cobra.Command, args []string) error {
+		if bad := validation.IsDNS1035Label(v.revision); len(bad) > 0 {
+			return errors.New("--revision: name the revision that the tag is for; pilotctl tag list and pilotctl version show them")
+		}
+		if v.revision == args[0] {
+			return fmt.Errorf("--revision %s: a tag needs a name that is not its revision's", v.revision)
+		}
+		return next(cmd, args)
+	}
+}
+
 // run checks the command line, and marks the errors of what follows.
 func (v *verb) run(do func(context.Context, *cobra.Command, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -74,14 +88,6 @@ func (v *verb) run(do func(context.Context, *cobra.Command, string) error) func(
 			name = args[0]
 			if bad := validation.IsDNS1035Label(name); len(bad) > 0 {
 				return fmt.Errorf("tag %q: want a name of at most 63 small letters, digits and -, that begins with a letter", name)
-			}
-		}
-		if f := cmd.Flags().Lookup("revision"); f != nil {
-			if bad := validation.IsDNS1035Label(v.revision); len(bad) > 0 {
-				return errors.New("--revision: name the revision that the tag is for; pilotctl tag list and pilotctl version show them")
-			}
-			if v.revision == name {
-				return fmt.Errorf("--revision %s: a tag needs a name that is not its revision's", name)
 			}
 		}
 		if v.timeout <= 0 {

@@ -110,7 +110,10 @@ func runner(t *testing.T, x *world) func(string) string {
 		t.Fatal(err)
 	}
 	return func(args string) string {
-		c := tags.Command(table{}, &cluster.Flags{Kubeconfig: file, Namespace: "istio-system"})
+		var at cluster.Flags
+		c := tags.Command(table{}, &at)
+		at.Bind(c.PersistentFlags()) // as those of pilotctl: one is called --revision, too
+		at.Kubeconfig = file
 		var out bytes.Buffer
 		c.SetOut(&out)
 		c.SetErr(&out)
