@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -191,8 +192,24 @@ const (
 // done is the result for one object.
 type done struct {
 	store.Item
-	what string
-	turn string // since when it is in force, as "turn 8412"; empty: not known
+	what   string
+	before []byte // the text that there was; nil: none
+	turn   string // since when it is in force, as "turn 8412"; empty: not known
+}
+
+// note notes what a place has made of the object: it has the version of all objects of the change, or one of its own. A cluster may keep
+// other fields beside those that it was given; nothing has changed if all are as before.
+func (d *done) note(s place, revision int64) {
+	d.Revision = revision
+	of, is := s.(interface {
+		Written(config.Key) store.Item
+	})
+	if !is {
+		return
+	}
+	if d.Item = of.Written(d.Key); bytes.Equal(d.Text, d.before) {
+		d.what = wasUnchanged
+	}
 }
 
 // steps splits the objects into parts that are each written at once, in order.
@@ -247,10 +264,7 @@ func (k *keeping) applyStep(ctx context.Context, s place, part []meant) ([]done,
 		}
 		for i := range out {
 			if out[i].what != wasUnchanged {
-				out[i].Revision = revision
-			}
-			if c, is := s.(interface{ Unchanged(config.Key) bool }); is && out[i].what == wasConfigured && c.Unchanged(out[i].Key) {
-				out[i].what = wasUnchanged
+				out[i].note(s, revision)
 			}
 		}
 		return out, nil
@@ -284,7 +298,7 @@ func (k *keeping) plan(ctx context.Context, s place, part []meant) (changes []st
 			out = append(out, done{Item: item, what: wasUnchanged})
 			continue
 		case is.Revision > 0:
-			out = append(out, done{Item: item, what: wasConfigured})
+			out = append(out, done{Item: item, what: wasConfigured, before: is.Text})
 		default:
 			out = append(out, done{Item: item, what: wasCreated})
 		}

@@ -175,7 +175,20 @@ func (k *keeping) store(cmd *cobra.Command, s place, key config.Key, was store.I
 	if len(wrong) > 0 {
 		return wrong, nil
 	}
+	if m.was, err = current(cmd.Context(), s, was); err != nil {
+		return nil, err
+	}
 	return nil, k.put(cmd.Context(), cmd, s, m)
+}
+
+// current returns the version that an edited object is now based on. It is a newer one than the user has seen if that differs only in what
+// no user writes, as the status: control planes write it at any time.
+func current(ctx context.Context, s place, seen store.Item) (int64, error) {
+	now, there, err := s.Get(ctx, seen.Key)
+	if err != nil || !there || !bytes.Equal(now.Text, seen.Text) {
+		return seen.Revision, err
+	}
+	return now.Revision, nil
 }
 
 func (k *keeping) put(ctx context.Context, cmd *cobra.Command, s place, m meant) error {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/config"
@@ -31,7 +32,7 @@ type Cluster struct {
 	Force, Replace bool
 
 	resources map[config.Kind]cluster.Resource
-	unchanged map[config.Key]bool
+	written   map[config.Key]store.Item
 }
 
 // Open returns the cluster that the flags name. It asks nothing yet.
@@ -40,14 +41,14 @@ func Open(flags cluster.Flags) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{reach: r, resources: map[config.Kind]cluster.Resource{}, unchanged: map[config.Key]bool{}}, nil
+	return &Cluster{reach: r, resources: map[config.Kind]cluster.Resource{}, written: map[config.Key]store.Item{}}, nil
 }
 
 // Close does nothing: connections end by themselves.
 func (c *Cluster) Close() {}
 
-// Unchanged reports whether the last Commit of an object changed nothing.
-func (c *Cluster) Unchanged(key config.Key) bool { return c.unchanged[key] }
+// Written returns an object as the last Commit left it. Each object has a version of its own.
+func (c *Cluster) Written(key config.Key) store.Item { return c.written[key] }
 
 // resource finds where the API server has a kind.
 func (c *Cluster) resource(ctx context.Context, kind config.Kind) (cluster.Resource, error) {
@@ -194,7 +195,7 @@ func (c *Cluster) commit(ctx context.Context, change store.Change) (int64, error
 	case change.Text == nil:
 		options := fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"resourceVersion":"%d"}}`, change.Was)
 		_, err = client.Do(ctx, http.MethodDelete, path, nil, []byte(options))
-		return 0, c.explain(err, key)
+		return 0, c.explain(ctx, err, change)
 	case c.Replace:
 		raw, err = yaml.YAMLToJSON(change.Text)
 		if err == nil {
@@ -204,15 +205,38 @@ func (c *Cluster) commit(ctx context.Context, change store.Change) (int64, error
 			raw, err = client.Do(ctx, http.MethodPut, path, url.Values{"fieldManager": {manager}}, raw)
 		}
 	default:
-		query := url.Values{"fieldManager": {manager}, "force": {strconv.FormatBool(c.Force)}}
-		raw, err = client.Do(ctx, http.MethodPatch, path, query, change.Text)
+		raw, err = c.patch(ctx, path, change.Text, c.Force)
+		if found := conflicts(err); !c.Force && len(found) > 0 && !slices.ContainsFunc(found, ofOthers) {
+			raw, err = c.patch(ctx, path, change.Text, true)
+		}
 	}
 	if err != nil {
-		return 0, c.explain(err, key)
+		return 0, c.explain(ctx, err, change)
 	}
 	now, err := item(key.Kind, raw)
-	c.unchanged[key] = err == nil && now.Revision == change.Was
+	c.written[key] = now
 	return now.Revision, err
+}
+
+// patch has the API server apply an object.
+func (c *Cluster) patch(ctx context.Context, path string, text []byte, force bool) ([]byte, error) {
+	query := url.Values{"fieldManager": {manager}, "force": {strconv.FormatBool(force)}}
+	return c.reach.Client().Do(ctx, http.MethodPatch, path, query, text)
+}
+
+// conflicts returns the fields that other writers have set, and who these are.
+func conflicts(err error) []metav1.StatusCause {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && apierrors.IsConflict(err) && status.ErrStatus.Details != nil {
+		return status.ErrStatus.Details.Causes
+	}
+	return nil
+}
+
+// ofOthers reports whether a conflict is with another writer. Fields that pilotctl edit has written are another one's to the API server,
+// because they were not applied.
+func ofOthers(c metav1.StatusCause) bool {
+	return !strings.HasPrefix(c.Message, `conflict with "`+manager+`"`)
 }
 
 func withVersion(raw []byte, version int64) ([]byte, error) {
@@ -228,23 +252,25 @@ func withVersion(raw []byte, version int64) ([]byte, error) {
 	return json.Marshal(tree)
 }
 
-// explain says of a conflict who has the fields, and what to do.
-func (c *Cluster) explain(err error, key config.Key) error {
-	var status *apierrors.StatusError
-	if !errors.As(err, &status) || !apierrors.IsConflict(err) {
+// explain says of a conflict who has the fields, and what to do. One of versions is a store.Conflict.
+func (c *Cluster) explain(ctx context.Context, err error, change store.Change) error {
+	key := change.Key
+	if !apierrors.IsConflict(err) {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", key, err)
 		}
 		return err
 	}
 	var fields []string
-	if d := status.ErrStatus.Details; d != nil {
-		for _, cause := range d.Causes {
-			fields = append(fields, strings.TrimPrefix(cause.Field, ".")+" ("+cause.Message+")")
-		}
+	for _, cause := range conflicts(err) {
+		fields = append(fields, strings.TrimPrefix(cause.Field, ".")+" ("+cause.Message+")")
 	}
 	if len(fields) == 0 {
-		return fmt.Errorf("%s was changed by another writer: get it again, and make the change of that", key)
+		now, err := c.Read(ctx, []config.Key{key})
+		if err != nil {
+			return err
+		}
+		return store.Conflict{Key: key, Was: change.Was, Is: now[0].Revision}
 	}
 	slices.Sort(fields)
 	return fmt.Errorf("%s: other writers have set %s: leave these fields to them, or take them with --force-conflicts",

@@ -96,15 +96,18 @@ func TestObjects(t *testing.T) {
 		t.Error(err)
 	}
 	c.Force = true
-	if _, err = c.Commit(ctx, []store.Change{{Key: key, Text: text, Was: 7}}); err != nil || !c.Unchanged(key) {
-		t.Error(err, c.Unchanged(key))
+	if _, err = c.Commit(ctx, []store.Change{{Key: key, Text: text, Was: 7}}); err != nil {
+		t.Error(err)
+	}
+	if now := c.Written(key); now.Revision != 7 || now.Key != key {
+		t.Error(now)
 	}
 	c.Replace = true
 	if _, err = c.Commit(ctx, []store.Change{{Key: key, Text: text, Was: 7}}); err != nil {
 		t.Error(err)
 	}
 	_, err = c.Commit(ctx, []store.Change{{Key: key, Text: text, Was: 6}})
-	if err == nil || !strings.Contains(err.Error(), "another writer") {
+	if err == nil || !strings.Contains(err.Error(), "changed by somebody else: it is in resourceVersion 7") {
 		t.Error(err)
 	}
 	if _, err = c.Commit(ctx, []store.Change{{Key: key, Was: 7}}); err != nil {
