@@ -11,7 +11,8 @@ import (
 )
 
 // TestChart: the chart that pilotctl installs carries a mesh. Pods are injected because the chart's webhook says so, trust the roots that
-// the control plane writes into their namespace, and call each other; a wrong rule is refused by the chart's other webhook.
+// the control plane writes into their namespace, and call each other; a wrong rule is refused by the chart's other webhook. The other
+// verbs of pilotctl find their way to the API server, the control planes, the agents and their Envoys.
 func TestChart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a mesh of real pods takes minutes")
@@ -20,6 +21,7 @@ func TestChart(t *testing.T) {
 	page, ratings := w.Bookshop(t)
 	w.calls(t, page, ratings)
 	w.routes(t, page)
+	w.hands(t, page)
 	rig.Eventually(t, func() error {
 		_, err := w.Try(t.Context(), `
 apiVersion: networking.istio.io/v1

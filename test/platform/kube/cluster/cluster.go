@@ -123,7 +123,7 @@ func (c *Cluster) StopServer() {
 // Controllers of machines are left out, because there are none.
 const controllers = "endpointslice-controller,endpointslice-mirroring-controller,serviceaccount-controller,namespace-controller," +
 	"garbage-collector-controller,deployment-controller,replicaset-controller,endpoints-controller," +
-	"root-ca-certificate-publisher-controller"
+	"root-ca-certificate-publisher-controller,serviceaccount-token-controller"
 
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()
