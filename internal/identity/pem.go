@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -8,12 +9,13 @@ import (
 	"log/slog"
 )
 
-// Certificates reads every certificate of a PEM text; other blocks are skipped. A text without a certificate is an error, and so is a
-// certificate that cannot be read.
+// Certificates reads every certificate of a PEM text. Other blocks, and text between blocks, are skipped. A text without a certificate is
+// an error, and so is a certificate that cannot be read. A damaged block is an error, too: if a root were left out unnoticed, connections
+// would fail later.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
+		if block.Type != certificateBlock {
 			continue
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
@@ -22,10 +24,24 @@ func Certificates(text []byte) ([]*x509.Certificate, error) {
 		}
 		out = append(out, c)
 	}
+	if begun := begins(text); len(out) < begun {
+		return nil, fmt.Errorf("%d of %d certificates cannot be read: a PEM block is damaged or cut off, or its last line does not end",
+			begun-len(out), begun)
+	}
 	if len(out) == 0 {
 		return nil, errors.New("no certificate in PEM")
 	}
 	return out, nil
+}
+
+// begins returns how many lines begin a certificate.
+func begins(text []byte) int {
+	const line = "-----BEGIN " + certificateBlock + "-----"
+	n := bytes.Count(text, []byte("\n"+line))
+	if bytes.HasPrefix(text, []byte(line)) {
+		n++
+	}
+	return n
 }
 
 // hidden is the text of a Private when it is printed, logged or encoded.

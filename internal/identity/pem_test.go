@@ -35,7 +35,10 @@ func TestCertificates(t *testing.T) {
 	if err != nil || len(certs) != 2 || certs[0].SerialNumber.Int64() != 1 || certs[1].SerialNumber.Int64() != 2 {
 		t.Errorf("got %d certificates, %v", len(certs), err)
 	}
+	good, joined := string(one(1)), strings.TrimSpace(string(one(1)))+string(one(2))
 	for text, want := range map[string]string{
+		good + good[:len(good)-9]: "1 of 2 certificates cannot be read", good[:99] + "\n" + good: "1 of 2", joined: "1 of 1",
+		good + strings.Replace(good, "M", "!", 1): "1 of 2",
 		"": "no certificate", string(other): "no certificate",
 		string(one(1)) + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})): "certificate 2: ",
 	} {

@@ -1,11 +1,9 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -143,7 +141,7 @@ func files(r *results, dir string) {
 	if err != nil {
 		return
 	}
-	roots, err := certificates(text)
+	roots, err := identity.Certificates(text)
 	if err != nil {
 		r.add(Failed, "root-cert.pem", err.Error(), "take the control plane's: pilotctl workload config writes it")
 		return
@@ -152,28 +150,6 @@ func files(r *results, dir string) {
 		r.expires("root "+c.Subject.String(), c.NotBefore, c.NotAfter, time.Now(),
 			"take the control plane's present roots: pilotctl workload config writes them")
 	}
-}
-
-// certificates reads a file of certificates.
-func certificates(text []byte) (out []*x509.Certificate, err error) {
-	for text = bytes.TrimSpace(text); len(text) > 0; {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			return nil, errors.New("it is not PEM")
-		}
-		if text = bytes.TrimSpace(rest); block.Type != "CERTIFICATE" {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("there is no certificate in it")
-	}
-	return out, nil
 }
 
 // controlPlane reaches the address that an agent will connect to: its name, its port, its certificate.

@@ -75,8 +75,10 @@ func TestFilesOfAMachine(t *testing.T) {
 		want  string
 	}{
 		"good":  {good, absent + "ok root CN=root: valid until "},
-		"none":  {nil, absent + "failed root-cert.pem: there is no certificate in it\n"},
-		"text":  {[]byte("hello"), absent + "failed root-cert.pem: it is not PEM\n"},
+		"none":  {nil, absent + "failed root-cert.pem: no certificate in PEM\n"},
+		"text":  {[]byte("hello"), absent + "failed root-cert.pem: no certificate in PEM\n"},
+		"cut":   {slices.Concat(good, good[:len(good)/2]), absent + "failed root-cert.pem: 1 of 2 certificates cannot be read"},
+		"notes": {slices.Concat(good, []byte("\nof the mesh\n")), absent + "ok root CN=root: valid until "},
 		"ended": {ended, absent + "failed root CN=root: it ended at "},
 		"soon":  {soon, absent + "warning root CN=root: it ends at "},
 	} {
