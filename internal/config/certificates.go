@@ -30,7 +30,7 @@ func (c Certificate) Equal(o Certificate) bool {
 func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unmet) {
 	for i, c := range spec.GetCertificates() { //nolint:staticcheck // deprecated by Istio, still taken
 		field := fmt.Sprintf("certificates[%d]", i)
-		refuse := func(of, why, instead string) { bad = append(bad, Unmet{field + of, why, instead}) }
+		refuse := func(of, why, instead string) { bad = append(bad, Unmet{Field: field + of, Why: why, Instead: instead}) }
 		switch {
 		case i >= mostCertificates:
 			refuse("", fmt.Sprintf("certificates are kept for the first %d entries", mostCertificates), "ask for fewer")

@@ -25,7 +25,7 @@ func RootsOf(spec *meshconfig.MeshConfig, domains []string) (out []string, bad [
 	size := 0
 	for i, c := range spec.GetCaCertificates() {
 		field := fmt.Sprintf("caCertificates[%d]", i)
-		refuse := func(of, why, instead string) { bad = append(bad, Unmet{field + of, why, instead}) }
+		refuse := func(of, why, instead string) { bad = append(bad, Unmet{Field: field + of, Why: why, Instead: instead}) }
 		size += len(c.GetPem())
 		switch {
 		case i >= mostRoots || size > mostRootText:

@@ -227,7 +227,7 @@ func (b *builder) redirect(f *gatewayv1.HTTPRequestRedirectFilter, more *config.
 	}
 	scheme, port := out.Scheme, int32(0)
 	if b.listener != nil {
-		port = int32(b.listener.spec.Port)
+		port = b.listener.spec.Port
 		if scheme == "" {
 			scheme = strings.ToLower(string(b.listener.spec.Protocol))
 		} else {
@@ -235,7 +235,7 @@ func (b *builder) redirect(f *gatewayv1.HTTPRequestRedirectFilter, more *config.
 		}
 	}
 	if f.Port != nil {
-		port = int32(*f.Port)
+		port = *f.Port
 	}
 	if port != usualPorts[scheme] {
 		out.RedirectPort = &networking.HTTPRedirect_Port{Port: uint32(port)} //nolint:gosec // the schema bounds it

@@ -71,9 +71,7 @@ func (m *maker) declareListeners() {
 				return
 			}
 			for i, e := range native[gatewayv1.ListenerSetSpec](o).Listeners {
-				l := &listener{o, gateway, i, gatewayv1.Listener{
-					Name: e.Name, Hostname: e.Hostname, Port: e.Port, Protocol: e.Protocol, TLS: e.TLS, AllowedRoutes: e.AllowedRoutes,
-				}}
+				l := &listener{o, gateway, i, gatewayv1.Listener(e)}
 				emit(l.key(), l)
 			}
 		})
@@ -81,7 +79,7 @@ func (m *maker) declareListeners() {
 	m.byOwner = table.Group(m.listeners, "gatewayapi/listeners by owner", config.CompareKey,
 		func(k listenerKey, _ *listener) []config.Key { return []config.Key{k.owner} })
 	m.byPort = table.Group(m.listeners, "gatewayapi/listeners by port", comparePort,
-		func(_ listenerKey, l *listener) []portKey { return []portKey{{l.gateway, int32(l.spec.Port)}} })
+		func(_ listenerKey, l *listener) []portKey { return []portKey{{l.gateway, l.spec.Port}} })
 }
 
 // parent returns the Gateway that a ListenerSet adds its listeners to; false: the Gateway is not ours, or does not let it
@@ -120,7 +118,7 @@ func (m *maker) parent(r *table.Reader, set *config.Object) (config.Key, bool) {
 // narrower reports whether another listener of the same port takes the requests for a host: its hostname covers the host, and is more
 // specific than the listener's own (listener isolation).
 func (m *maker) narrower(r *table.Reader, l *listener, host mesh.Host) bool {
-	rows, _ := table.Get(r, m.byPort, portKey{l.gateway, int32(l.spec.Port)})
+	rows, _ := table.Get(r, m.byPort, portKey{l.gateway, l.spec.Port})
 	for k, other := range rows.All() {
 		theirs := other.host()
 		if k != l.key() && theirs != l.host() && theirs.Matches(host) && l.host().Matches(theirs) {
