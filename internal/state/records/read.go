@@ -18,7 +18,15 @@ import (
 type writer struct {
 	versions map[int]int
 	records  [parts]map[string]record
+	left     map[int]lack
 	goes     time.Time // when it is given up; zero: its index is there
+}
+
+// lack is why records of a part are left out.
+type lack struct {
+	invalid bool // some have an odd name, or are too large
+	full    bool // there was no room for some
+	drops   int  // what drops was then: the part is read again once there is more room
 }
 
 // read reads what has changed elsewhere, until ctx ends.
@@ -32,20 +40,25 @@ func (r *Records) read(ctx context.Context, looks <-chan struct{}) {
 		case <-looks:
 		case <-again:
 		case now := <-tick.C:
-			r.giveUp(now)
-			continue
+			if !r.giveUp(now) {
+				continue
+			}
 		case <-ctx.Done():
 			return
 		}
 		again = nil
+		drops := r.drops
 		err := r.look(time.Now())
 		if ctx.Err() != nil {
 			return
 		}
-		if fails++; err == nil {
-			fails = 0
-		} else {
+		switch fails++; {
+		case err != nil:
 			again = time.After(r.every(r.retry.After(fails)))
+		case r.drops > drops: // there may be room for what was left out before these went
+			fails, again = 0, time.After(r.every(time.Second))
+		default:
+			fails = 0
 		}
 		r.once.Do(func() { close(r.tried) })
 	}
@@ -81,15 +94,14 @@ func (r *Records) look(now time.Time) error {
 				left = true
 				continue
 			}
-			w = &writer{versions: map[int]int{}}
+			w = &writer{versions: map[int]int{}, left: map[int]lack{}}
 			r.others[of] = w
 		}
 		w.goes = time.Time{}
-		room, err := r.lookAt(of, w, i, skip)
-		if err != nil {
+		if err := r.lookAt(of, w, i, skip); err != nil {
 			return err
 		}
-		left = left || !room
+		left = left || len(w.left) > 0
 	}
 	for of, w := range r.others {
 		if !there[of] && w.goes.IsZero() {
@@ -106,11 +118,11 @@ func (r *Records) look(now time.Time) error {
 	return nil
 }
 
-// lookAt reads the parts of a control plane that have changed; room: there was room for all.
-func (r *Records) lookAt(of string, w *writer, i index, skip func(string, error)) (room bool, err error) {
-	room = true
+// lookAt reads the parts of a control plane that have changed, and those that there may be room for now.
+func (r *Records) lookAt(of string, w *writer, i index, skip func(string, error)) error {
 	for _, n := range slices.Sorted(maps.Keys(i.Parts)) {
-		if n < 0 || n >= parts || w.versions[n] >= i.Parts[n] {
+		again := w.left[n].full && w.left[n].drops < r.drops
+		if n < 0 || n >= parts || w.versions[n] >= i.Parts[n] && !again {
 			continue
 		}
 		name := fmt.Sprintf("%s%s/%d", partsOf, of, n)
@@ -119,37 +131,36 @@ func (r *Records) lookAt(of string, w *writer, i index, skip func(string, error)
 			continue
 		}
 		if err != nil {
-			return room, err
+			return err
 		}
 		var p part
 		if err := json.Unmarshal(text, &p); err != nil {
 			skip(name, err)
 			continue
 		}
-		changes, fits := r.take(of, w, n, p)
-		room = room && fits
+		changes := r.take(of, w, n, p)
 		w.versions[n] = p.Version
 		if len(changes) > 0 {
 			r.o.Change(changes)
 		}
 	}
-	return room, nil
+	return nil
 }
 
-// take puts a part in the place of the one before, and returns what has changed; fits: there was room for all.
-func (r *Records) take(of string, w *writer, n int, p part) (out []Change, fits bool) {
-	fits = true
+// take puts a part in the place of the one before, and returns what has changed.
+func (r *Records) take(of string, w *writer, n int, p part) (out []Change) {
+	var left lack
 	before, now := w.records[n], map[string]record{}
 	for _, x := range p.Records {
 		if partOf(x.Name) == n && printable.Is(x.Name, mostName) && len(x.Value) <= mostValue {
 			now[x.Name] = x
 		} else {
-			fits = false
+			left.invalid = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, is := now[name]; !is {
-			r.count, r.bytes = r.count-1, r.bytes-before[name].size()
+			r.free(before[name])
 			out = append(out, Change{Writer: of, Name: name, Gone: true})
 		}
 	}
@@ -164,7 +175,7 @@ func (r *Records) take(of string, w *writer, n int, p part) (out []Change, fits 
 			more, size = 0, size-was.size()
 		}
 		if r.count+more > MostRecords || r.bytes+size > mostBytes {
-			fits = false
+			left.full = true
 			if had {
 				now[name] = was
 			} else {
@@ -177,8 +188,15 @@ func (r *Records) take(of string, w *writer, n int, p part) (out []Change, fits 
 		out = append(out, Change{Writer: of, Name: name, Value: []byte(x.Value), Clock: x.Clock})
 	}
 	w.records[n] = now
-	return out, fits
+	if delete(w.left, n); left.invalid || left.full {
+		left.drops = r.drops
+		w.left[n] = left
+	}
+	return out
 }
+
+// free makes the room of a record another one's.
+func (r *Records) free(x record) { r.count, r.bytes, r.drops = r.count-1, r.bytes-x.size(), r.drops+1 }
 
 func (x record) size() int { return len(x.Name) + len(x.Value) }
 
@@ -191,23 +209,25 @@ func (r *Records) heard(clock int64) {
 	}
 }
 
-// giveUp gives up the control planes that have lacked their index for too long.
-func (r *Records) giveUp(now time.Time) {
+// giveUp gives up the control planes that have lacked their index for too long, and reports whether there was one.
+func (r *Records) giveUp(now time.Time) (some bool) {
 	for _, of := range slices.Sorted(maps.Keys(r.others)) {
 		if w := r.others[of]; w.goes.IsZero() || now.Before(w.goes) {
 			continue
 		}
+		some = true
 		if out := r.drop(of); len(out) > 0 {
 			r.o.Change(out)
 		}
 	}
+	return some
 }
 
 // drop forgets a control plane.
 func (r *Records) drop(of string) (out []Change) {
 	for _, all := range r.others[of].records {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			r.count, r.bytes = r.count-1, r.bytes-all[name].size()
+			r.free(all[name])
 			out = append(out, Change{Writer: of, Name: name, Gone: true})
 		}
 	}

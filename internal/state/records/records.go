@@ -82,6 +82,7 @@ type Records struct {
 	others map[string]*writer
 	count  int
 	bytes  int
+	drops  int // how many of others' records have gone
 }
 
 // entry is a record of this control plane.

@@ -259,6 +259,10 @@ func TestRecordsAreBounded(t *testing.T) {
 	one.Set("a", []byte("1"))
 	two.await(t, map[string]string{"one a": "1"})
 	told("the rest is not read")
+	one.Set("c", []byte("1"))
+	two.await(t, map[string]string{"one a": "1", "one c": "1"})
+	told("the rest is not read")
+	one.Set("c", nil)
 	one.Set("large", nil)
 	one.Set("odd\x01name", []byte("1"))
 	one.Set("b", []byte("1"))
@@ -274,6 +278,39 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 	told("members/index/x cannot be read")
 	two.await(t, map[string]string{"one a": "1", "one b": "1"})
+}
+
+// TestRecordsWaitForRoom: what there is no room for is read once other records have gone.
+func TestRecordsWaitForRoom(t *testing.T) {
+	in := statetest.New()
+	one, two := share(t, in, "one"), share(t, in, "two")
+	const each = 5000
+	value := []byte(strings.Repeat("x", 4<<10))
+	for i := range each {
+		one.Set(fmt.Sprint("r", i), value)
+		two.Set(fmt.Sprint("r", i), value)
+	}
+	three := share(t, in, "three")
+	few := func() error {
+		three.mu.Lock()
+		defer three.mu.Unlock()
+		if n := len(three.others); n < 7000 || n >= 2*each || !strings.Contains(three.reason, "the rest is not read") {
+			return fmt.Errorf("it has %d records, and says %q", n, three.reason)
+		}
+		return nil
+	}
+	eventually(t, few)
+	for i := range each / 2 {
+		one.Set(fmt.Sprint("r", i), nil)
+	}
+	eventually(t, func() error {
+		three.mu.Lock()
+		defer three.mu.Unlock()
+		if n := len(three.others); n != each+each/2 || three.reason != "" {
+			return fmt.Errorf("it has %d records, and says %q", n, three.reason)
+		}
+		return nil
+	})
 }
 
 // TestAnyHistory: after any history of records, cuts and losses, each control plane has what the others share.
