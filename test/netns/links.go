@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -116,6 +117,33 @@ func (l Links) Up(name string, addrs ...string) {
 			e.Bytes(unix.IFA_LOCAL, p.Addr().AsSlice())
 			e.Bytes(unix.IFA_ADDRESS, p.Addr().AsSlice())
 		})
+		l.awaitOwn(p.Addr())
+	}
+}
+
+// awaitOwn waits until this namespace knows an address to be its own. With IPv6 the kernel sees to that in its own time; until then, a
+// connection to the address takes the interface's route, and never arrives.
+func (l Links) awaitOwn(a netip.Addr) {
+	header := make([]byte, unix.SizeofRtMsg)
+	header[0] = family(a)
+	e := netlink.NewAttributeEncoder()
+	e.Bytes(unix.RTA_DST, a.AsSlice())
+	to, err := e.Encode()
+	if err != nil {
+		l.t.Errorf("the route to %s: %v", a, err)
+		return
+	}
+	ask := netlink.Message{Header: netlink.Header{Type: unix.RTM_GETROUTE, Flags: netlink.Request}, Data: append(header, to...)}
+	for over := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
+		const kind = 7 // where the answer has the kind of the route
+		answer, err := l.c.Execute(ask)
+		switch {
+		case err == nil && len(answer) == 1 && len(answer[0].Data) > kind && answer[0].Data[kind] == unix.RTN_LOCAL:
+			return
+		case time.Now().After(over):
+			l.t.Errorf("%s is not this namespace's own: %v %v", a, answer, err)
+			return
+		}
 	}
 }
 
