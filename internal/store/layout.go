@@ -129,13 +129,9 @@ func (l Layout) Object(key string) (config.Key, error) {
 	if len(parts) < 2 {
 		return config.Key{}, errors.New("want GROUP/KIND/NAMESPACE/NAME")
 	}
-	kind, group := kindAt(parts[0], parts[1])
-	switch group {
-	case "":
-		return config.Key{}, fmt.Errorf("%s is not a kind that is read", strconv.Quote(parts[1]))
-	case parts[0]:
-	default:
-		return config.Key{}, fmt.Errorf("%s is of group %s", kind, group)
+	kind, err := kindAt(parts[0], parts[1])
+	if err != nil {
+		return config.Key{}, err
 	}
 	names := parts[2:]
 	switch {
@@ -149,14 +145,22 @@ func (l Layout) Object(key string) (config.Key, error) {
 	return config.Key{}, fmt.Errorf("want %s", strings.TrimPrefix(l.form(kind), l.Root()))
 }
 
-// kindAt returns the kind that a key names, with its group; that is another one if the key's has no such kind. group is empty: none has.
-func kindAt(in, word string) (kind config.Kind, group string) {
-	for k, of := range groups() {
-		if k.Word() == word && (group == "" || of == in) {
-			kind, group = k, of
+// kindAt returns the kind that a key names.
+func kindAt(group, word string) (config.Kind, error) {
+	var others []string // groups that have such a kind
+	for kind, of := range groups() {
+		if kind.Word() == word {
+			if of == group {
+				return kind, nil
+			}
+			others = append(others, of)
 		}
 	}
-	return kind, group
+	if others == nil {
+		return "", fmt.Errorf("%s is not a kind that is read", strconv.Quote(word))
+	}
+	slices.Sort(others)
+	return "", fmt.Errorf("%s is of group %s", word, strings.Join(others, " or "))
 }
 
 func named(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }

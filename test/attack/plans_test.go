@@ -150,8 +150,11 @@ func TestPlansOfForeignObjects(t *testing.T) {
 		},
 		"the mesh configuration": {gone("MeshConfig", "", "mesh"), shop, 403, "of another namespace"},
 		"a kind of others": {page.PlanRequest{Documents: []page.PlanDocument{{
-			Text: "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: c}\nspec: {controllerName: a.b/c}\n",
+			Text: "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: c}\nspec: {selfSigned: {}}\n",
 		}}}, shop, 200, "is ignored"},
+		"a class of gateways, which is in no namespace": {page.PlanRequest{Documents: []page.PlanDocument{{
+			Text: "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: c}\nspec: {controllerName: a.b/c}\n",
+		}}}, shop, 403, "of another namespace"},
 		"no object": {page.PlanRequest{Documents: []page.PlanDocument{{Text: "{"}}}, shop, 400, "does not say which object"},
 		"a source": {
 			page.PlanRequest{Source: "memory", Documents: []page.PlanDocument{rule("shop")}}, shop, 403, "may name a source",

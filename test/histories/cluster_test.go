@@ -235,6 +235,9 @@ func (w *kubernetes) empty(ctx context.Context) error {
 		return err
 	}
 	for kind, k := range kindsOf {
+		if inFilesAlone(kind) {
+			continue
+		}
 		if err := w.Clear(ctx, k.group, kind, namespaces...); err != nil {
 			return err
 		}

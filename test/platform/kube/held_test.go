@@ -151,7 +151,9 @@ func (w *watcher) Apply(b source.Batch) {
 	}
 	for _, o := range b.Set.Objects {
 		w.history = append(w.history, o.Key.String())
-		w.holds[o.Key.String()] = fmt.Sprint(o.Spec)
+		if w.holds[o.Key.String()] = fmt.Sprint(o.Spec); o.Native != nil {
+			w.holds[o.Key.String()] = fmt.Sprint(o.Native)
+		}
 	}
 	for _, s := range b.Set.Services {
 		w.history = append(w.history, s.Key.String())

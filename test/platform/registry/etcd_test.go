@@ -196,7 +196,7 @@ func TestEtcdValues(t *testing.T) {
 	for _, key := range odd {
 		putKey(t, c, l.Root()+key, rule("x", 1))
 	}
-	w.awaitTold(t, "it is not a key of an object", "Gateway is of group networking.istio.io",
+	w.awaitTold(t, "it is not a key of an object", "Gateway is of group gateway.networking.k8s.io or networking.istio.io",
 		"want networking.istio.io/Gateway/NAMESPACE/NAME", "is not a kind that is read")
 	for _, key := range odd {
 		del(t, c, l.Root()+key)
