@@ -168,7 +168,8 @@ func namesPage(rows []documented, api map[string]istios) string {
 		fmt.Fprintf(into, "| `%s` | %s | %s |\n", r.name, on, does)
 	}
 	form := "# Annotations and labels\n\n" +
-		"What the control plane, injection and the agent read or write on objects. A test makes this page from Istio's API, the\n" +
+		"The annotations and labels that the control plane, injection and the agent read or write. " +
+		"A test makes this page from Istio's API, the\n" +
 		"code and `internal/analyze/testdata/names.txt` (`go test ./internal/analyze -update`). `pilotctl analyze` reports\n" +
 		"annotations of Istio's that are misspelt, on an object of another kind, deprecated, or without an effect.\n" +
 		"[../injection.md](../injection.md) explains those of pods.\n\n" +

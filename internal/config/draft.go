@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -242,7 +241,7 @@ func hash(o *Object) uint64 {
 	}
 	buf = binary.AppendVarint(buf, o.Created)
 	if o.Native != nil {
-		spec, _ := json.Marshal(o.Native) // plain fields always marshal
+		spec, _ := o.SpecJSON() // plain fields always marshal
 		buf = append(buf, spec...)
 	} else {
 		buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals

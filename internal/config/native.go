@@ -12,7 +12,7 @@ import (
 
 const (
 	groupOfIngresses = "networking.k8s.io"
-	groupOfGateways  = "gateway.networking.k8s.io"
+	groupOfGateways  = gatewayv1.GroupName
 )
 
 // nativeKinds has one line for each kind of Kubernetes' own and of the Gateway API that is turned into other objects, with the rules that

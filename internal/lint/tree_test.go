@@ -170,7 +170,7 @@ var arrows = map[string][]string{
 		"admin", "app/environment", "app/lease", "app/proof",
 		"app/sharing", "config", "disk", "envoy", "identity", "limit", "mesh", "source", "state", "table", "xds",
 	},
-	"app/sharing":     {"app/environment", "identity", "mesh", "printable", "source", "state", "table"},
+	"app/sharing":     {"app/environment", "disk", "identity", "mesh", "printable", "source", "state", "table"},
 	"app/injection":   {"compile/input", "config", "disk", "identity/safefile", "inject", "table", "webhook"},
 	"app/environment": {},
 	"app/authority":   {"app/secure", "app/sharing", "identity", "printable", "state"},

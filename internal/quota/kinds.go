@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,17 +64,9 @@ func (s *surroundings) weigh(o *config.Object, root string) weight {
 	case *networkingv1.IngressSpec:
 		return ofIngress(spec)
 	case *gatewayv1.HTTPRouteSpec:
-		matches := 0
-		for _, rule := range spec.Rules {
-			matches += max(1, len(rule.Matches))
-		}
-		return ofRoute(o, spec, matches)
+		return ofRoute(o, spec.Rules, func(r gatewayv1.HTTPRouteRule) int { return len(r.Matches) })
 	case *gatewayv1.GRPCRouteSpec:
-		matches := 0
-		for _, rule := range spec.Rules {
-			matches += max(1, len(rule.Matches))
-		}
-		return ofRoute(o, spec, matches)
+		return ofRoute(o, spec.Rules, func(r gatewayv1.GRPCRouteRule) int { return len(r.Matches) })
 	}
 	switch o.Kind {
 	case config.AuthorizationPolicy, config.RequestAuthentication:
@@ -336,8 +327,12 @@ func gateway(spec *networking.Gateway) weight {
 }
 
 // ofRoute: a virtual host for each host and parent, with all routes in each.
-func ofRoute(o *config.Object, spec any, matches int) weight {
-	text, _ := json.Marshal(spec) // plain fields always marshal
+func ofRoute[T any](o *config.Object, rules []T, matchesOf func(T) int) weight {
+	matches := 0
+	for _, r := range rules {
+		matches += max(1, matchesOf(r))
+	}
+	text, _ := o.SpecJSON() // plain fields always marshal
 	hosts := float64(max(1, len(o.Hostnames())) * max(1, len(o.Parents())))
 	bytes := expansion*float64(len(text)) + float64(matches)*routeBytes
 	return weight{

@@ -2,7 +2,7 @@ package state
 
 import "time"
 
-// Take takes the lease of a folder that nobody holds.
+// Take is take with a lease that nobody else holds.
 func (l *FolderLease) Take() error { return l.take(&seen{}, time.Now()) }
 
 // Renew renews it.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+
+	"fairway/internal/disk"
 )
 
 // idsPerBase is the factor that Envoy multiplies a base id with to name its sockets and its memory.
@@ -141,7 +143,7 @@ func (b bases) lock(id uint32) (f *os.File, fresh bool, err error) {
 			f.Close()
 			return nil, false, &baseIDInUseError{id, describeOwner(path), true}
 		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if err := disk.Lock(f, false); err != nil {
 			defer f.Close()
 			return nil, false, &baseIDInUseError{id, path + " is locked by " + locker(f), false}
 		}

@@ -9,14 +9,7 @@ import (
 
 // TestMetrics: requests and responses, streams that ended on either side, and attempts that failed.
 func TestMetrics(t *testing.T) {
-	p := newPlane(t)
-	p.fill(3)
-	p.start()
-	a := newAgent(t, p, false)
-	e := newEnvoy(t, a)
-	e.connect()
-	e.holds(p)
-	p.settled(1, 3)
+	p, a, e := connected(t, 3, false)
 	has := func(want map[string]float64, failures bool) {
 		t.Helper()
 		rig.Eventually(t, func() error {

@@ -22,14 +22,7 @@ func (p *plane) fill(n int) {
 }
 
 func TestControlPlaneRestartsUnnoticed(t *testing.T) {
-	p := newPlane(t)
-	p.fill(20)
-	p.start()
-	a := newAgent(t, p, false)
-	e := newEnvoy(t, a)
-	e.connect()
-	e.holds(p)
-	p.settled(1, 3)
+	p, _, e := connected(t, 20, false)
 	got := e.received()
 	for round := range 5 {
 		p.start()
@@ -51,14 +44,7 @@ func TestControlPlaneRestartsUnnoticed(t *testing.T) {
 }
 
 func TestChangesWhileAwayArriveAlone(t *testing.T) {
-	p := newPlane(t)
-	p.fill(20)
-	p.start()
-	a := newAgent(t, p, false)
-	e := newEnvoy(t, a)
-	e.connect()
-	e.holds(p)
-	p.settled(1, 3)
+	p, _, e := connected(t, 20, false)
 	p.stop()
 	p.set(xdstype.ClusterURL, "c1", 2)
 	p.set(xdstype.ClusterURL, "c2", 0)
@@ -72,14 +58,7 @@ func TestChangesWhileAwayArriveAlone(t *testing.T) {
 }
 
 func TestEnvoyStartsWhileControlPlaneIsAway(t *testing.T) {
-	p := newPlane(t)
-	p.fill(20)
-	p.start()
-	a := newAgent(t, p, true)
-	e := newEnvoy(t, a)
-	e.connect()
-	e.holds(p)
-	p.settled(1, 3)
+	p, a, e := connected(t, 20, true)
 	p.stop()
 
 	for _, agentToo := range []bool{false, true, true} {
@@ -132,14 +111,7 @@ func TestHotRestartAsksTheControlPlaneForNothing(t *testing.T) {
 }
 
 func TestAnotherNodeIsNotServedFromTheCache(t *testing.T) {
-	p := newPlane(t)
-	p.fill(5)
-	p.start()
-	a := newAgent(t, p, true)
-	e := newEnvoy(t, a)
-	e.connect()
-	e.holds(p)
-	p.settled(1, 3)
+	p, _, e := connected(t, 5, true)
 	e.disconnect()
 	e.forget()
 	e.node = "sidecar with other labels"
@@ -241,14 +213,7 @@ func (a *agent) refused(n int) {
 
 // TestWhatIsRefusedFromTheCacheIsAskedFor: an Envoy of another build may refuse what the one before it took.
 func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
-	p := newPlane(t)
-	p.fill(5)
-	p.start()
-	a := newAgent(t, p, true)
-	e := newEnvoy(t, a)
-	e.connect()
-	e.holds(p)
-	p.settled(1, 3)
+	p, a, e := connected(t, 5, true)
 	p.stop()
 	e.disconnect()
 	e.forget()

@@ -249,6 +249,20 @@ type envoy struct {
 	done chan struct{}
 }
 
+// connected returns a control plane with n clusters, and an agent with an Envoy that has all of it.
+func connected(t testing.TB, n int, cache bool) (*plane, *agent, *envoy) {
+	t.Helper()
+	p := newPlane(t)
+	p.fill(n)
+	p.start()
+	a := newAgent(t, p, cache)
+	e := newEnvoy(t, a)
+	e.connect()
+	e.holds(p)
+	p.settled(1, 3)
+	return p, a, e
+}
+
 func newEnvoy(t testing.TB, a *agent) *envoy {
 	e := &envoy{t: t, socket: a.o.Socket, node: "sidecar", refuses: func(string, []byte) bool { return false }}
 	e.forget()

@@ -1,15 +1,13 @@
 package sharing
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"fairway/internal/disk"
 	"fairway/internal/identity/safefile"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -45,8 +43,8 @@ func Take(dir string, log *slog.Logger) *Claim {
 		return c
 	}
 	for deadline := time.Now().Add(claimWithin); ; time.Sleep(claimWithin / 100) {
-		err = unix.Flock(int(c.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		err = disk.Lock(c.file, false)
+		if !disk.Locked(err) {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -96,18 +96,14 @@ const mostRouters = 100
 func (t *Tables) meant(r *table.Reader, o *config.Object, selector mesh.Labels, routers *allRouters) string {
 	all, _ := table.Get(r, routers, struct{}{})
 	looked := 0
-	pair := selects.Meant(selector, func(yield func(mesh.Labels) bool) {
+	fix := selects.DidYouMean(selector, func(yield func(mesh.Labels) bool) {
 		for at := range all.All() {
 			if looked++; looked > mostRouters || t.selects(r, o, mesh.Layer{Namespace: at.namespace}) && !yield(at.labels) {
 				return
 			}
 		}
 	})
-	if pair == "" {
-		return "start one, or select labels that one has"
-	}
-	name, value, _ := strings.Cut(pair, "=")
-	return "did you mean " + name + ": " + value + "?"
+	return cmp.Or(fix, "start one, or select labels that one has")
 }
 
 // writtenKey names one server of one Gateway, for all layers that serve it.

@@ -51,7 +51,7 @@ func (m *maker) declareRoutes(routes *input.Objects) *input.Objects {
 				}
 			}
 		})
-	// What a route says wrong is noted once, however many listeners it has.
+	// This table notes the mistakes of a route once. The tables above have rows for each of its listeners.
 	table.Derive(routes, routes.Name()+"/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			b := builder{maker: m, r: r, route: o, note: func(p mesh.Problem) { r.Note(p) }}
@@ -89,15 +89,15 @@ func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref ga
 	key := config.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(o.Namespace))), Name: string(ref.Name)}
 	there := m.in.KubernetesGateways
 	switch {
-	case value(ref.Group, group) == "" && value(ref.Kind, "") == "Service":
+	case value(ref.Group, gatewayv1.GroupName) == "" && value(ref.Kind, "") == "Service":
 		r.Note(o.Problem(field, code.NotYet, mesh.Info, "routes of a Service's clients have no effect yet", ""))
 		return key, false
-	case value(ref.Group, group) != group:
+	case value(ref.Group, gatewayv1.GroupName) != gatewayv1.GroupName:
 		return key, false // of a kind that is not ours
 	case value(ref.Kind, "Gateway") == "Gateway":
 		key.Kind = config.KubernetesGateway
 	case *ref.Kind == "ListenerSet":
-		key.Kind, there = config.ListenerSet, m.sets
+		key.Kind, there = config.ListenerSet, m.in.ListenerSets
 	default:
 		r.Note(o.Problem(field+".kind", code.UnknownKind, mesh.Error, "a route cannot be bound to a "+string(*ref.Kind), "write Gateway"))
 		return key, false
@@ -187,7 +187,7 @@ func takesKind(l *listener, kind config.Kind) bool {
 		return true
 	}
 	return slices.ContainsFunc(l.spec.AllowedRoutes.Kinds, func(k gatewayv1.RouteGroupKind) bool {
-		return value(k.Group, group) == group && string(k.Kind) == kind.Word()
+		return value(k.Group, gatewayv1.GroupName) == gatewayv1.GroupName && string(k.Kind) == kind.Word()
 	})
 }
 

@@ -42,14 +42,15 @@ func (l *listener) nameOf() string {
 // gateway makes the Gateway of a listener; nil: it is not served, and a problem says why.
 func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
 	server := &networking.Server{
-		Port:  &networking.Port{Number: uint32(l.spec.Port), Name: string(l.spec.Name)}, //nolint:gosec // the schema bounds it
+		Port: &networking.Port{
+			Number: uint32(l.spec.Port), //nolint:gosec // the schema bounds it
+			Name:   string(l.spec.Name), Protocol: string(l.spec.Protocol),
+		},
 		Hosts: []string{"*/" + string(l.host())},
 	}
 	switch l.spec.Protocol {
 	case gatewayv1.HTTPProtocolType, gatewayv1.TCPProtocolType:
-		server.Port.Protocol = string(l.spec.Protocol)
 	case gatewayv1.HTTPSProtocolType, gatewayv1.TLSProtocolType:
-		server.Port.Protocol = string(l.spec.Protocol)
 		if server.Tls = m.tls(r, l); server.Tls == nil {
 			return nil
 		}

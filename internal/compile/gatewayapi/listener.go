@@ -64,7 +64,7 @@ func (m *maker) declareListeners() {
 				emit(l.key(), l)
 			}
 		})
-	more := table.Derive(m.sets, "gatewayapi/more listeners", compareListener, sameListener,
+	more := table.Derive(m.in.ListenerSets, "gatewayapi/more listeners", compareListener, sameListener,
 		func(r *table.Reader, _ config.Key, o *config.Object, emit func(listenerKey, *listener)) {
 			gateway, ok := m.parent(r, o)
 			if !ok {
@@ -86,7 +86,7 @@ func (m *maker) declareListeners() {
 // (GatewaySpec.allowedListeners).
 func (m *maker) parent(r *table.Reader, set *config.Object) (config.Key, bool) {
 	ref := native[gatewayv1.ListenerSetSpec](set).ParentRef
-	if value(ref.Group, group) != group || value(ref.Kind, "Gateway") != "Gateway" {
+	if value(ref.Group, gatewayv1.GroupName) != gatewayv1.GroupName || value(ref.Kind, "Gateway") != "Gateway" {
 		return config.Key{}, false // of a kind that is not ours
 	}
 	key := config.Key{

@@ -29,7 +29,7 @@ func (m *maker) admits(r *table.Reader, from gatewayv1.FromNamespaces, selector 
 	return false
 }
 
-// labels are those of a namespace in the cluster that rules come from. Of one that no API server has, only the name is known.
+// labels returns the labels of a namespace in the cluster that rules come from. A namespace of no API server has its name alone.
 func (m *maker) labels(r *table.Reader, namespace string) labels.Set {
 	n, ok := table.Get(r, m.in.Namespaces, mesh.NamespaceKey{Registry: m.in.OwnRegistry(), Name: namespace})
 	if !ok {

@@ -10,26 +10,21 @@ import (
 	"fairway/internal/table"
 )
 
-// group is the API group of these kinds.
-const group = "gateway.networking.k8s.io"
-
 // maker makes objects of the Gateway API's.
 type maker struct {
 	in        *input.Tables
-	classes   *input.Objects
 	gateways  *input.Objects // those that are ours
-	sets      *input.Objects
 	listeners *table.Table[listenerKey, *listener]
 	byOwner   *table.Table[config.Key, table.Rows[listenerKey, *listener]]
 	byPort    *table.Table[portKey, table.Rows[listenerKey, *listener]]
-	grants    *table.Table[grant, struct{}]
+	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
 }
 
 var _ input.Maker = Make
 
 // Make declares the tables of the objects that are made from those of the Gateway API.
 func Make(t *input.Tables) []input.Made {
-	m := &maker{in: t, classes: t.GatewayClasses, sets: t.ListenerSets}
+	m := &maker{in: t}
 	m.gateways = table.Derive(t.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if m.ours(r, o) {
@@ -58,7 +53,7 @@ const (
 	ownClass   = "fairway"
 )
 
-// controllers are the values of GatewayClass.spec.controllerName that mean this control plane: Istio's, and our own.
+// isOurs reports whether GatewayClass.spec.controllerName means this control plane: Istio's value does, and our own.
 func isOurs(controller gatewayv1.GatewayController) bool {
 	return controller == "istio.io/gateway-controller" || controller == "fairway/gateway-controller"
 }
@@ -66,7 +61,7 @@ func isOurs(controller gatewayv1.GatewayController) bool {
 // ours reports whether this control plane carries out a Gateway.
 func (m *maker) ours(r *table.Reader, o *config.Object) bool {
 	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
-	class, ok := table.Get(r, m.classes, config.Key{Kind: config.GatewayClass, Name: name})
+	class, ok := table.Get(r, m.in.GatewayClasses, config.Key{Kind: config.GatewayClass, Name: name})
 	if ok {
 		return isOurs(native[gatewayv1.GatewayClassSpec](class).ControllerName)
 	}

@@ -21,7 +21,8 @@ type Account struct{ Namespace, Name string }
 // Accounts are the service accounts of all known workloads, by namespace.
 type Accounts interface {
 	Has(Account) bool
-	// Of yields the names of a namespace. known is false if the namespace is not known, whole if it has workloads of unknown accounts.
+	// Of returns the names in a namespace. known says that there is such a namespace, whole that the account of each of its workloads is
+	// known.
 	Of(namespace string) (names iter.Seq[string], known, whole bool)
 	Namespaces() iter.Seq[string]
 }

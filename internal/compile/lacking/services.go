@@ -21,9 +21,8 @@ func Podless(service mesh.ObjectRef, selector mesh.Labels, pods iter.Seq[mesh.La
 		Message: fmt.Sprintf("no pod of namespace %s has the labels %s: requests to the Service fail", service.Namespace, selector),
 		Fix:     "mend the selector, or start pods with these labels",
 	}
-	if meant := selects.Meant(selector, pods); meant != "" {
-		name, value, _ := strings.Cut(meant, "=")
-		p.Severity, p.Fix = mesh.Warning, "did you mean "+name+": "+value+"?"
+	if fix := selects.DidYouMean(selector, pods); fix != "" {
+		p.Severity, p.Fix = mesh.Warning, fix
 	}
 	return p
 }

@@ -8,6 +8,15 @@ import (
 	"fairway/internal/spelling"
 )
 
+// DidYouMean names, as a fix, the label that was probably meant by one of a selector's (Meant). Empty: there is none.
+func DidYouMean(selector mesh.Labels, workloads iter.Seq[mesh.Labels]) string {
+	name, value, found := strings.Cut(Meant(selector, workloads), "=")
+	if !found {
+		return ""
+	}
+	return "did you mean " + name + ": " + value + "?"
+}
+
 // Meant returns the label that was probably meant by one of a selector's, in place of it: the label of a workload that has all others, and
 // the same name or value. Empty: there is none. With one label alone, what differs must be near.
 func Meant(selector mesh.Labels, workloads iter.Seq[mesh.Labels]) string {

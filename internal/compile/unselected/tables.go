@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -101,7 +100,7 @@ func (f finder) labels(r *table.Reader, namespace string) iter.Seq[mesh.Labels] 
 
 // meant returns how to mend a selector that selects nothing in some namespaces.
 func meant(r *table.Reader, known []finder, selector mesh.Labels, namespaces []string) string {
-	pair := selects.Meant(selector, func(yield func(mesh.Labels) bool) {
+	fix := selects.DidYouMean(selector, func(yield func(mesh.Labels) bool) {
 		for _, namespace := range namespaces {
 			for _, origin := range known {
 				for labels := range origin.labels(r, namespace) {
@@ -112,11 +111,7 @@ func meant(r *table.Reader, known []finder, selector mesh.Labels, namespaces []s
 			}
 		}
 	})
-	if pair == "" {
-		return "mend the selector, or label the workload"
-	}
-	name, value, _ := strings.Cut(pair, "=")
-	return "did you mean " + name + ": " + value + "?"
+	return cmp.Or(fix, "mend the selector, or label the workload")
 }
 
 // Declare declares the package's tables, which have only problems and no rows for readers.

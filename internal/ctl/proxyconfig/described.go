@@ -84,22 +84,16 @@ func merged(list, more string) string {
 
 // selects reports whether labels have all that a selector wants.
 func selects(want map[string]string, labels string) bool {
-	have := strings.Split(labels, ",")
-	for k, v := range want {
-		if !slices.Contains(have, k+"="+v) {
-			return false
-		}
-	}
-	return true
+	return mesh.Labels(labels).SelectedBy(mesh.MakeLabels(want))
 }
 
 // hostOf returns the subset and host of an outbound cluster.
 func hostOf(cluster string) (subset, host string) {
-	parts := strings.Split(cluster, "|")
-	if len(parts) != 4 || parts[0] != "outbound" {
+	direction, _, subset, host, _ := mesh.ClusterParts(cluster)
+	if direction != "outbound" {
 		return "", ""
 	}
-	return parts[2], parts[3]
+	return subset, host
 }
 
 // service describes a host as a proxy sees it; of a workload, if one is given.
@@ -156,14 +150,11 @@ func (v *view) findRules(s *service, w *workload, reached map[string]bool) {
 		if _, host := hostOf(c.name); host != string(s.Host) {
 			continue
 		}
-		for _, o := range c.made[c.name] {
-			kind, rest, _ := strings.Cut(o, " ")
-			name, _, _ := strings.Cut(rest, " ")
-			if kind != "DestinationRule" || seen[name] {
-				continue
+		for _, name := range ofKind(c.made[c.name], "DestinationRule") {
+			if !seen[name] {
+				seen[name] = true
+				s.Rules = append(s.Rules, v.rule(name, w, reached))
 			}
-			seen[name] = true
-			s.Rules = append(s.Rules, v.rule(name, w, reached))
 		}
 	}
 }
@@ -287,16 +278,7 @@ func (s *service) add(e exposure) {
 	}
 }
 
-func gatewayOf(made []string) string {
-	var out []string
-	for _, o := range made {
-		if kind, rest, _ := strings.Cut(o, " "); kind == "Gateway" || kind == "Ingress" {
-			name, _, _ := strings.Cut(rest, " ")
-			out = append(out, name)
-		}
-	}
-	return strings.Join(out, ", ")
-}
+func gatewayOf(made []string) string { return strings.Join(ofKind(made, "Gateway", "Ingress"), ", ") }
 
 // mutual returns which mutual TLS the filter chains of inbound listeners take; by port, where ports differ.
 func (v *view) mutual() string {

@@ -57,20 +57,25 @@ func portOf(config, host string) string {
 
 // madeBy returns the VirtualServices among the objects that a virtual host was made from, as name.namespace.
 func madeBy(objects []string) string {
-	var out []string
-	for _, o := range objects {
-		kind, rest, _ := strings.Cut(o, " ")
-		if kind != "VirtualService" {
-			continue
-		}
-		path, _, _ := strings.Cut(rest, " ")
+	out := ofKind(objects, "VirtualService")
+	for i, path := range out {
 		if namespace, name, ok := strings.Cut(path, "/"); ok {
-			path = name + "." + namespace
+			out[i] = name + "." + namespace
 		}
-		out = append(out, path)
 	}
 	slices.Sort(out)
 	return strings.Join(slices.Compact(out), ", ")
+}
+
+// ofKind returns namespace/name of those objects that are of some kinds, in order. An object is written "KIND NAMESPACE/NAME (PLACE)".
+func ofKind(objects []string, kinds ...string) (out []string) {
+	for _, o := range objects {
+		if kind, rest, _ := strings.Cut(o, " "); slices.Contains(kinds, kind) {
+			path, _, _ := strings.Cut(rest, " ")
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // routeMatch returns the path that a route matches, and what else it asks for.

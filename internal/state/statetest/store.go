@@ -164,7 +164,7 @@ func (c *Client) Put(_ context.Context, w state.Write) error {
 	return nil
 }
 
-// Watch implements state.Store: each change of the store is told.
+// Watch implements state.Store. It calls changed after each change of the store.
 func (c *Client) Watch(ctx context.Context, _ string, changed func()) error {
 	for {
 		cut, err := c.whole()

@@ -178,8 +178,8 @@ func testTokensAreUsedOnce(t *testing.T, kind string, at server) {
 	}
 }
 
-// testRevocationsArrive: what one control plane is told is in force on all: certificates that another one has issued are on the list, and
-// the identity gets no more.
+// testRevocationsArrive: a revocation at one control plane is in force on all. Certificates that another one has issued are on the list,
+// and the identity gets no more.
 func testRevocationsArrive(t *testing.T, kind string, at server) {
 	a, b := newReplica(t, kind, at.Address(), "a", state.Sealer{}), newReplica(t, kind, at.Address(), "b", state.Sealer{})
 	of, err := a.issue(t, 0)

@@ -162,7 +162,7 @@ func testOneIsFirst(t *testing.T, kind string, at server) {
 	}
 }
 
-// testWatched: each change below the prefix is told, and others are not needed for that.
+// testWatched: a watch reports each change below its prefix, and needs no change elsewhere for that.
 func testWatched(t *testing.T, kind string, at server) {
 	s := open(t, kind, at.Address())
 	ctx, cancel := context.WithCancel(t.Context())
