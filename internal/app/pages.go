@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway"
@@ -119,6 +120,14 @@ func (d *Discovery) AfterTurn(ctx context.Context, turn uint64) error {
 
 // Problems lists the mistakes in users' objects, the worst first, then in order of object and line.
 func (d *Discovery) Problems() []mesh.Problem { return d.standing.Problems() }
+
+// Rows prints the rows of a table, as /debug/tablez does.
+func (d *Discovery) Rows(name string) (string, error) {
+	var b strings.Builder
+	var err error
+	d.graph.Store.Read(func(tx *table.Tx) { err = d.graph.Store.Print(&b, tx, name, "") })
+	return b.String(), err
+}
 
 // Behind lists, in a line each, the sources that are not kept up to date for now.
 func (d *Discovery) Behind() []string { return d.standing.Behind() }

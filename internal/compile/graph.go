@@ -84,6 +84,8 @@ type Graph struct {
 	WantedKeys    *table.Table[jwks.Source, string]
 	// Status are the problems of each object.
 	Status *status.Tables
+	// GatewayAPI has the statuses of the Gateway API's objects.
+	GatewayAPI *gatewayapi.Tables
 	// Waiting holds the proxies that must not be sent anything yet, because something in their resources has not been looked up.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 
@@ -107,11 +109,12 @@ type Outputs struct{ demand.Outputs }
 
 // New declares every table, in order. At the end it collects what proxies see from the parts of all features.
 func New(opts Options) *Graph {
+	routed := new(gatewayapi.Tables)
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants, Last: opts.LastTurn})
 	in := input.Declare(s, input.Options{
 		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys, Resolves: opts.Resolves,
 		ScopeGateways: opts.ScopeGateways,
-	}, ingress.Make, gatewayapi.Make, delegate.Make, member.Make)
+	}, ingress.Make, routed.Make, delegate.Make, member.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)
@@ -165,6 +168,8 @@ func New(opts Options) *Graph {
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))
+	problems := status.Declare(s, in)
+	routed.DeclareStatuses(problems.ByObject, gw.Served)
 	return &Graph{
 		proxyConfigs: proxyConfigs(in),
 		refusals:     refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},
@@ -175,7 +180,7 @@ func New(opts Options) *Graph {
 		Secrets:  sec, WantedSecrets: wants.Wanted, WantedKeys: policies.KeySources, Waiting: waiting,
 		enforced: policies.Enforced, unread: policies.Unread,
 		Out:    Outputs{proxies.Attach(parts...)},
-		Status: status.Declare(s, in),
+		Status: problems, GatewayAPI: routed,
 	}
 }
 

@@ -94,6 +94,9 @@ func KindOf(group, word string) (Kind, bool) {
 	return k, known && of == group
 }
 
+// Group returns the API group of a kind that Decode reads; empty: Kubernetes' oldest, or none.
+func (k Kind) Group() string { return groupsByKind()[k] }
+
 // unique returns the name that no kind of another group has.
 func unique(group, word string) Kind { return Kind(schemas.Unique(group, word)) }
 

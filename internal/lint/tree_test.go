@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 	},
 	"inject":  {"config", "printable"},
 	"webhook": {"config", "inject", "limit", "mesh", "printable", "spelling"},
-	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
+	"writes":  {"config", "mesh", "printable", "spelling", "webhook/place", "kubeclient"},
 	"lint":    {},
 	// A control plane for one user, and where its workloads find it.
 	"dev":        {"app", "config", "identity", "levels", "mesh", "source", "dev/folder"},

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
 	"fairway/internal/kubeclient"
@@ -26,6 +27,7 @@ import (
 	"fairway/internal/writes/address"
 	"fairway/internal/writes/certs"
 	"fairway/internal/writes/entries"
+	"fairway/internal/writes/gatewayapi"
 	"fairway/internal/writes/health"
 	"fairway/internal/writes/hooks"
 	"fairway/internal/writes/leader"
@@ -55,6 +57,10 @@ type Options struct {
 	Registry  prometheus.Registerer
 	// Status returns what the status of an object should hold.
 	Status func(config.Key) status.Wanted
+	// Routed returns what the status of an object of the Gateway API should say, and Controller reports whether a controller is this
+	// control plane.
+	Routed     func(config.Key) gatewayapi.Wanted
+	Controller func(gatewayv1.GatewayController) bool
 	// Refusals takes what proxies that are connected to a control plane refuse from now on, each time that changes; "": this one.
 	Refusals func(by string, list []mesh.Problem)
 	// OnReached takes what another control plane shares of objects that its proxies have; empty: it is gone. An error: it cannot be read.
@@ -90,6 +96,7 @@ type Writer struct {
 	report  *work.Report
 	clients *kubeclient.Clients
 	status  *status.Writer
+	routed  *gatewayapi.Writer
 	address *address.Writer
 	entries *entries.Writer
 	health  *health.Writer
@@ -115,6 +122,9 @@ func New(o Options) (*Writer, error) {
 	}
 	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.OnProblems), clients: c.typed}
 	w.status = status.New(status.Options{API: c.api, Manager: Manager, Mine: w.mine, Wanted: o.Status, Report: w.report})
+	w.routed = gatewayapi.New(gatewayapi.Options{
+		API: c.api, Manager: Manager, Mine: w.mine, Ours: o.Controller, Wanted: o.Routed, Report: w.report,
+	})
 	w.address = address.New(address.Options{API: c.api, Client: c.typed, Manager: Manager, Namespace: o.Namespace, Report: w.report})
 	w.entries = entries.New(entries.Options{
 		API: c.api, Leases: w.clients, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
@@ -132,7 +142,8 @@ func New(o Options) (*Writer, error) {
 		Task: "reached", Prefix: "istio-reached-", Marked: "fairway/reached",
 		OnText: o.OnReached, Report: w.report,
 	})
-	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen, w.reached.Listen)
+	w.ofCluster = append(w.ofCluster, w.status.Run, w.routed.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen,
+		w.reached.Listen)
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
 			Client: c.typed, Metadata: c.metadata, Manager: Manager,
@@ -276,6 +287,10 @@ func (w *Writer) mine(labels map[string]string) bool {
 // Observe takes the current state of an object in the API server, before unused parts are removed from it; gone: it was deleted. The reader
 // of the cluster calls it. Observe does not keep the object.
 func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
+	if o.GroupVersionKind().Group == gatewayv1.GroupName {
+		w.routed.Observe(o, gone)
+		return
+	}
 	switch o.GetKind() {
 	case string(config.Ingress):
 		w.address.Observe(o, gone)
@@ -289,8 +304,14 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// Status returns the writer that is called when objects or their statuses have changed.
-func (w *Writer) Status() *status.Writer { return w.status }
+// Changed is called when another version of an object may be in force, or when its status should say something else.
+func (w *Writer) Changed(k config.Key) {
+	if k.Kind.Group() == gatewayv1.GroupName {
+		w.routed.Changed(k)
+	} else {
+		w.status.Changed(k)
+	}
+}
 
 // Refused takes the problems that proxies that are connected here have with objects from now on. It is called each time the list changes.
 // One goroutine calls it.

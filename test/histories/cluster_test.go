@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/config"
 	"fairway/test/platform/kube/cluster"
 )
 
@@ -235,10 +236,7 @@ func (w *kubernetes) empty(ctx context.Context) error {
 		return err
 	}
 	for kind, k := range kindsOf {
-		if inFilesAlone(kind) {
-			continue
-		}
-		if err := w.Clear(ctx, k.group, kind, namespaces...); err != nil {
+		if err := w.Clear(ctx, k.group, config.Kind(kind).Word(), namespaces...); err != nil {
 			return err
 		}
 	}

@@ -116,9 +116,6 @@ func (w *writer) good() document {
 	}
 	for {
 		d := w.object()
-		if kind, _, _ := strings.Cut(d.Key, "/"); w.cluster && inFilesAlone(kind) {
-			continue
-		}
 		if w.servers {
 			w.house(&d)
 		}

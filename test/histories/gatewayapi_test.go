@@ -2,7 +2,6 @@ package histories
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"fairway/internal/config"
@@ -10,9 +9,6 @@ import (
 
 // apiGateway is the Gateway of the Gateway API.
 const apiGateway = string(config.KubernetesGateway)
-
-// inFilesAlone reports whether a kind is not read from clusters yet.
-func inFilesAlone(kind string) bool { return slices.Contains(config.GatewayKinds(), config.Kind(kind)) }
 
 func (d draw) gatewayClass() string {
 	return "controllerName: " + pick(d, "istio.io/gateway-controller", "fairway/gateway-controller", "example.com/other")

@@ -32,7 +32,7 @@ type control interface {
 	settle(ctx context.Context, other control, clients []*client) error
 	// exact reports whether that is so once settle has returned, or within moments.
 	exact() bool
-	// problems are the problems that users see; empty if they depend on proxies that were connected before.
+	// problems are the problems and statuses that users see; empty if they depend on proxies that were connected before.
 	problems() string
 	stop() error
 }
@@ -210,7 +210,11 @@ func (c *inProcess) problems() string {
 	for _, p := range c.discovery.Problems() {
 		fmt.Fprintln(&b, p)
 	}
-	return b.String()
+	statuses, err := c.discovery.Rows("gatewayapi/statuses")
+	if err != nil {
+		return err.Error()
+	}
+	return b.String() + statuses
 }
 
 // read is the source of the rules, and notes the rules that it handed over.

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/app/reached"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
+	"fairway/internal/compile/gatewayapi"
 	wants "fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/door"
@@ -43,8 +44,8 @@ var _ session.Machines = (*Writer)(nil)
 func New(o writes.Options, g *compile.Graph, at *door.Door) (*Writer, error) {
 	o.Identity = environment.Replica()
 	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at}
-	out.live = reached.New(func(k config.Key) { out.Status().Changed(k) }, func(text string) { out.Reached(text) })
-	o.Status = out.wanted
+	out.live = reached.New(func(k config.Key) { out.Changed(k) }, func(text string) { out.Reached(text) })
+	o.Status, o.Routed, o.Controller = out.wanted, out.routed, gatewayapi.IsOurs
 	o.OnReached = out.live.Peer
 	o.Refusals = func(by string, list []mesh.Problem) {
 		if len(list) > 0 {
@@ -144,7 +145,7 @@ func (w *Writer) looks(ctx context.Context) {
 		still := map[config.Key]bool{}
 		for _, k := range w.door.WaitingObjects() {
 			if still[k] = true; !waiting[k] {
-				w.Status().Changed(k)
+				w.Changed(k)
 			}
 		}
 		waiting = still
@@ -178,13 +179,18 @@ func (w *Writer) Followers() []loop.Follower {
 	return []loop.Follower{
 		{Name: "statuses", Of: table.Follow(g.Status.Statuses), Follow: func(loop.Turn) {
 			for c := range table.Changes(g.Status.Statuses) {
-				w.Status().Changed(c.Key.Object)
+				w.Changed(c.Key.Object)
+			}
+		}},
+		{Name: "statuses of the Gateway API", Of: table.Follow(g.GatewayAPI.Statuses), Follow: func(loop.Turn) {
+			for c := range table.Changes(g.GatewayAPI.Statuses) {
+				w.Changed(c.Key)
 			}
 		}},
 		{Name: "versions in force", Of: table.Follow(g.In.Written.Table), Follow: func(t loop.Turn) {
 			for c := range table.Changes(g.In.Written.Table) {
 				w.inForce(c, t.Version)
-				w.Status().Changed(c.Key)
+				w.Changed(c.Key)
 			}
 		}},
 		{Name: "health in the cluster", Of: table.Follow(g.Registry.Healths), Follow: func(loop.Turn) {

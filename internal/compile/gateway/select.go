@@ -315,3 +315,8 @@ func (p *Plan) takeNames(s *Planned, taken map[string]ServerKey) bool {
 	}
 	return len(s.Names) > 0
 }
+
+// Served reports whether some connected proxy serves a Gateway.
+func (t *Tables) Served(r *table.Reader, gateway config.Key) bool {
+	return table.Has(r, t.layers, gateway)
+}

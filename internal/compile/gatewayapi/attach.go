@@ -38,7 +38,7 @@ func sameAttachment(a, b *attachment) bool {
 }
 
 // declareRoutes attaches routes of a kind to listeners, and makes a VirtualService of each pair.
-func (m *maker) declareRoutes(routes *input.Objects) *input.Objects {
+func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey, *attachment], *input.Objects) {
 	attachments := table.Derive(routes, routes.Name()+"/attachments", compareAttachment, sameAttachment,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(attachmentKey, *attachment)) {
 			done := map[listenerKey]bool{} // several references may name one listener
@@ -57,7 +57,7 @@ func (m *maker) declareRoutes(routes *input.Objects) *input.Objects {
 			b := builder{maker: m, r: r, route: o, note: func(p mesh.Problem) { r.Note(p) }}
 			b.build(&networking.VirtualService{})
 		})
-	return table.Derive(attachments, routes.Name()+"/virtualservices", config.CompareKey, config.Same,
+	return attachments, table.Derive(attachments, routes.Name()+"/virtualservices", config.CompareKey, config.Same,
 		func(r *table.Reader, _ attachmentKey, a *attachment, emit func(config.Key, *config.Object)) {
 			o := m.rules(r, a)
 			emit(o.Key, o)
@@ -66,7 +66,10 @@ func (m *maker) declareRoutes(routes *input.Objects) *input.Objects {
 
 // attach finds the listeners that one reference of a route is bound to. If there is none, it notes why.
 func (m *maker) attach(r *table.Reader, o *config.Object, field string, ref gatewayv1.ParentReference) (out []*attachment) {
-	owner, ours := m.parentOf(r, o, field, ref)
+	owner, ours, wrong := m.parentOf(r, o, field, ref)
+	if wrong != nil {
+		r.Note(*wrong)
+	}
 	if !ours {
 		return nil
 	}
@@ -84,34 +87,39 @@ func (m *maker) attach(r *table.Reader, o *config.Object, field string, ref gate
 	return out
 }
 
-// parentOf returns the Gateway or ListenerSet that a route refers to; false: it is not ours, or there is none, which it notes.
-func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref gatewayv1.ParentReference) (config.Key, bool) {
-	key := config.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(o.Namespace))), Name: string(ref.Name)}
+// parentOf returns the Gateway or ListenerSet that a route refers to; false: it is not ours, or there is none. wrong is what the route's
+// author may mend; nil: nothing.
+func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref gatewayv1.ParentReference) (
+	key config.Key, ours bool, wrong *mesh.Problem,
+) {
+	problem := func(field, word string, severity mesh.Severity, message, fix string) *mesh.Problem {
+		p := o.Problem(field, word, severity, message, fix)
+		return &p
+	}
+	key = config.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(o.Namespace))), Name: string(ref.Name)}
 	there := m.in.KubernetesGateways
 	switch {
 	case value(ref.Group, gatewayv1.GroupName) == "" && value(ref.Kind, "") == "Service":
-		r.Note(o.Problem(field, code.NotYet, mesh.Info, "routes of a Service's clients have no effect yet", ""))
-		return key, false
+		return key, false, problem(field, code.NotYet, mesh.Info, "routes of a Service's clients have no effect yet", "")
 	case value(ref.Group, gatewayv1.GroupName) != gatewayv1.GroupName:
-		return key, false // of a kind that is not ours
+		return key, false, nil // of a kind that is not ours
 	case value(ref.Kind, "Gateway") == "Gateway":
 		key.Kind = config.KubernetesGateway
 	case *ref.Kind == "ListenerSet":
 		key.Kind, there = config.ListenerSet, m.in.ListenerSets
 	default:
-		r.Note(o.Problem(field+".kind", code.UnknownKind, mesh.Error, "a route cannot be bound to a "+string(*ref.Kind), "write Gateway"))
-		return key, false
+		return key, false, problem(field+".kind", code.UnknownKind, mesh.Error, "a route cannot be bound to a "+string(*ref.Kind),
+			"write Gateway")
 	}
 	if !table.Has(r, there, key) {
-		r.Note(o.Problem(field, code.UnknownGateway, mesh.Error,
+		return key, false, problem(field, code.UnknownGateway, mesh.Error,
 			fmt.Sprintf("there is no %s %s/%s", key.Kind.Word(), key.Namespace, key.Name),
-			"create it, or name one that there is; a name without a namespace is one of the route's own"))
-		return key, false
+			"create it, or name one that there is; a name without a namespace is one of the route's own")
 	}
 	if key.Kind == config.KubernetesGateway && !table.Has(r, m.gateways, key) {
-		return key, false // another controller's
+		return key, false, nil // another controller's
 	}
-	return key, true
+	return key, true, nil
 }
 
 // finder tries the listeners of one parent, and keeps why they do not take a route.
@@ -178,17 +186,28 @@ func (f *finder) why(owner config.Key) (word, message, fix string) {
 	return code.HostNotServed, "another listener of the port has each host of this route", "name that listener, or write other hostnames"
 }
 
-// takesKind reports whether a listener takes routes of a kind (AllowedRoutes.kinds); by default, those that its protocol is for.
+// takesKind reports whether a listener takes routes of a kind.
 func takesKind(l *listener, kind config.Kind) bool {
-	if !slices.Contains(kindsOf(l), kind) {
-		return false
-	}
+	kinds, _ := supported(l)
+	return slices.Contains(kinds, kind)
+}
+
+// supported lists the kinds of routes that a listener takes: those that its protocol is for, and that AllowedRoutes.kinds lists if it does.
+// others: it lists kinds that the listener cannot take.
+func supported(l *listener) (kinds []config.Kind, others bool) {
+	all := kindsOf(l)
 	if l.spec.AllowedRoutes == nil || len(l.spec.AllowedRoutes.Kinds) == 0 {
-		return true
+		return all, false
 	}
-	return slices.ContainsFunc(l.spec.AllowedRoutes.Kinds, func(k gatewayv1.RouteGroupKind) bool {
-		return value(k.Group, gatewayv1.GroupName) == gatewayv1.GroupName && string(k.Kind) == kind.Word()
-	})
+	for _, k := range l.spec.AllowedRoutes.Kinds {
+		kind, known := config.KindOf(string(value(k.Group, gatewayv1.GroupName)), string(k.Kind))
+		if !known || !slices.Contains(all, kind) {
+			others = true
+		} else if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, others
 }
 
 // kindsOf lists the kinds of route that a listener's protocol is for.

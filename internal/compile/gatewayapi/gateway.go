@@ -39,6 +39,11 @@ func (l *listener) nameOf() string {
 	return l.gateway.Name + "~" + string(l.spec.Name)
 }
 
+// madeKey is the key of the Gateway that is made of a listener.
+func (l *listener) madeKey() config.Key {
+	return config.Key{Kind: config.Gateway, Namespace: l.gateway.Namespace, Name: l.nameOf()}
+}
+
 // gateway makes the Gateway of a listener; nil: it is not served, and a problem says why.
 func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
 	server := &networking.Server{
@@ -74,7 +79,7 @@ func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
 	spec := &networking.Gateway{
 		Selector: map[string]string{GatewayName: shortName(l.gateway.Name)}, Servers: []*networking.Server{server},
 	}
-	return config.NewMade(config.Key{Kind: config.Gateway, Namespace: l.gateway.Namespace, Name: l.nameOf()}, l.owner, spec, made)
+	return config.NewMade(l.madeKey(), l.owner, spec, made)
 }
 
 // tls returns the TLS settings of a listener (ListenerTLSConfig); nil: it cannot be served.

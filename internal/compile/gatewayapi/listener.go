@@ -66,7 +66,10 @@ func (m *maker) declareListeners() {
 		})
 	more := table.Derive(m.in.ListenerSets, "gatewayapi/more listeners", compareListener, sameListener,
 		func(r *table.Reader, _ config.Key, o *config.Object, emit func(listenerKey, *listener)) {
-			gateway, ok := m.parent(r, o)
+			gateway, ok, wrong := m.parent(r, o)
+			if wrong != nil {
+				r.Note(*wrong)
+			}
 			if !ok {
 				return
 			}
@@ -83,23 +86,25 @@ func (m *maker) declareListeners() {
 }
 
 // parent returns the Gateway that a ListenerSet adds its listeners to; false: the Gateway is not ours, or does not let it
-// (GatewaySpec.allowedListeners).
-func (m *maker) parent(r *table.Reader, set *config.Object) (config.Key, bool) {
+// (GatewaySpec.allowedListeners). wrong is what the set's author may mend; nil: nothing.
+func (m *maker) parent(r *table.Reader, set *config.Object) (key config.Key, ok bool, wrong *mesh.Problem) {
 	ref := native[gatewayv1.ListenerSetSpec](set).ParentRef
 	if value(ref.Group, gatewayv1.GroupName) != gatewayv1.GroupName || value(ref.Kind, "Gateway") != "Gateway" {
-		return config.Key{}, false // of a kind that is not ours
+		return config.Key{}, false, nil // of a kind that is not ours
 	}
-	key := config.Key{
+	problem := func(word, message, fix string) *mesh.Problem {
+		p := set.Problem("spec.parentRef", word, mesh.Error, message, fix)
+		return &p
+	}
+	key = config.Key{
 		Kind: config.KubernetesGateway, Namespace: string(value(ref.Namespace, gatewayv1.Namespace(set.Namespace))), Name: string(ref.Name),
 	}
 	if !table.Has(r, m.in.KubernetesGateways, key) {
-		r.Note(set.Problem("spec.parentRef", code.UnknownGateway, mesh.Error, "there is no Gateway "+key.Namespace+"/"+key.Name,
-			"create it, or name another"))
-		return key, false
+		return key, false, problem(code.UnknownGateway, "there is no Gateway "+key.Namespace+"/"+key.Name, "create it, or name another")
 	}
-	gateway, ok := table.Get(r, m.gateways, key)
-	if !ok {
-		return key, false // another controller's
+	gateway, ours := table.Get(r, m.gateways, key)
+	if !ours {
+		return key, false, nil // another controller's
 	}
 	allowed := native[gatewayv1.GatewaySpec](gateway).AllowedListeners
 	from, selector := gatewayv1.NamespacesFromNone, (*labelSelector)(nil)
@@ -107,12 +112,11 @@ func (m *maker) parent(r *table.Reader, set *config.Object) (config.Key, bool) {
 		from, selector = value(allowed.Namespaces.From, from), allowed.Namespaces.Selector
 	}
 	if !m.admits(r, from, selector, key.Namespace, set.Namespace) {
-		r.Note(set.Problem("spec.parentRef", code.NotGranted, mesh.Error,
+		return key, false, problem(code.NotGranted,
 			"Gateway "+key.Namespace+"/"+key.Name+" takes no listeners of namespace "+set.Namespace,
-			"let its author add the namespace to spec.allowedListeners"))
-		return key, false
+			"let its author add the namespace to spec.allowedListeners")
 	}
-	return key, true
+	return key, true, nil
 }
 
 // narrower reports whether another listener of the same port takes the requests for a host: its hostname covers the host, and is more

@@ -10,6 +10,13 @@ import (
 	"fairway/internal/table"
 )
 
+// Tables are the tables of this package. Make declares them, and DeclareStatuses those that need more.
+type Tables struct {
+	maker
+	// Statuses are what the statuses of objects say that are ours, or that are bound to such.
+	Statuses *table.Table[config.Key, *Status]
+}
+
 // maker makes objects of the Gateway API's.
 type maker struct {
 	in        *input.Tables
@@ -18,33 +25,48 @@ type maker struct {
 	byOwner   *table.Table[config.Key, table.Rows[listenerKey, *listener]]
 	byPort    *table.Table[portKey, table.Rows[listenerKey, *listener]]
 	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
+	attached  *table.Table[listenerKey, table.Rows[attachmentKey, *attachment]]
+	made      *input.Objects // Gateways
 }
 
-var _ input.Maker = Make
+var _ input.Maker = new(Tables).Make
 
-// Make declares the tables of the objects that are made from those of the Gateway API.
-func Make(t *input.Tables) []input.Made {
-	m := &maker{in: t}
-	m.gateways = table.Derive(t.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
+// Make declares the tables of the objects that are made from those of the Gateway API. It is called once.
+func (t *Tables) Make(in *input.Tables) []input.Made {
+	m := &t.maker
+	m.in = in
+	m.gateways = table.Derive(in.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if m.ours(r, o) {
 				emit(k, o)
 			}
 		})
-	m.declareGrants(t.ReferenceGrants)
+	m.declareGrants(in.ReferenceGrants)
 	m.declareListeners()
-	gateways := table.Derive(m.listeners, "gatewayapi/made gateways", config.CompareKey, config.Same,
+	m.made = table.Derive(m.listeners, "gatewayapi/made gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, _ listenerKey, l *listener, emit func(config.Key, *config.Object)) {
 			if o := m.gateway(r, l); o != nil {
 				emit(o.Key, o)
 			}
 		})
-	var parts []table.Part[config.Key, *config.Object]
-	for _, routes := range []*input.Objects{t.HTTPRoutes, t.GRPCRoutes, t.TLSRoutes, t.TCPRoutes} {
-		parts = append(parts, table.Whole(m.declareRoutes(routes)))
+	var attachments []table.Part[attachmentKey, *attachment]
+	var rules []table.Part[config.Key, *config.Object]
+	for _, routes := range m.routes() {
+		attached, made := m.declareRoutes(routes)
+		attachments, rules = append(attachments, table.Whole(attached)), append(rules, table.Whole(made))
 	}
-	rules := table.Union("gatewayapi/virtualservices", config.CompareKey, config.Same, nil, parts...)
-	return []input.Made{{Kind: config.Gateway, Objects: gateways}, {Kind: config.VirtualService, Objects: rules}}
+	m.attached = table.Group(table.Union("gatewayapi/attachments", compareAttachment, sameAttachment, nil, attachments...),
+		"gatewayapi/attachments of a listener", compareListener,
+		func(k attachmentKey, _ *attachment) []listenerKey { return []listenerKey{k.listener} })
+	return []input.Made{
+		{Kind: config.Gateway, Objects: m.made},
+		{Kind: config.VirtualService, Objects: table.Union("gatewayapi/virtualservices", config.CompareKey, config.Same, nil, rules...)},
+	}
+}
+
+// routes are the kinds of routes that are carried out.
+func (m *maker) routes() []*input.Objects {
+	return []*input.Objects{m.in.HTTPRoutes, m.in.GRPCRoutes, m.in.TLSRoutes, m.in.TCPRoutes}
 }
 
 // These names of classes mean this control plane where no GatewayClass says otherwise, as without Kubernetes.
@@ -53,21 +75,39 @@ const (
 	ownClass   = "fairway"
 )
 
-// isOurs reports whether GatewayClass.spec.controllerName means this control plane: Istio's value does, and our own.
-func isOurs(controller gatewayv1.GatewayController) bool {
-	return controller == "istio.io/gateway-controller" || controller == "fairway/gateway-controller"
+// Controllers of GatewayClasses (GatewayClass.spec.controllerName) that mean this control plane: Istio's, and our own.
+const (
+	istioController gatewayv1.GatewayController = "istio.io/gateway-controller"
+	ownController   gatewayv1.GatewayController = "fairway/gateway-controller"
+)
+
+// IsOurs reports whether a controller means this control plane.
+func IsOurs(controller gatewayv1.GatewayController) bool {
+	return controller == istioController || controller == ownController
+}
+
+// controllerOf returns the controller of a Gateway's class; empty: the class is not known.
+func (m *maker) controllerOf(r *table.Reader, o *config.Object) gatewayv1.GatewayController {
+	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
+	class, ok := table.Get(r, m.in.GatewayClasses, config.Key{Kind: config.GatewayClass, Name: name})
+	switch {
+	case ok:
+		return native[gatewayv1.GatewayClassSpec](class).ControllerName
+	case name == istioClass:
+		return istioController
+	case name == ownClass:
+		return ownController
+	}
+	return ""
 }
 
 // ours reports whether this control plane carries out a Gateway.
 func (m *maker) ours(r *table.Reader, o *config.Object) bool {
+	controller := m.controllerOf(r, o)
+	if controller != "" {
+		return IsOurs(controller)
+	}
 	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
-	class, ok := table.Get(r, m.in.GatewayClasses, config.Key{Kind: config.GatewayClass, Name: name})
-	if ok {
-		return isOurs(native[gatewayv1.GatewayClassSpec](class).ControllerName)
-	}
-	if name == istioClass || name == ownClass {
-		return true
-	}
 	r.Note(o.Problem("spec.gatewayClassName", code.UnknownGatewayClass, mesh.Warning,
 		"there is no GatewayClass "+name+": no known controller serves this Gateway", "write "+istioClass+", or create the class"))
 	return false

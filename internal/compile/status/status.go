@@ -61,6 +61,8 @@ type Tables struct {
 	Refused *table.Input[string, []mesh.Problem]
 	// Problems are all problems that rows note, each once.
 	Problems *table.Table[Problem, struct{}]
+	// ByObject are the errors and warnings of each object, refusals by proxies included.
+	ByObject *table.Table[config.Key, table.Rows[Problem, struct{}]]
 	// Statuses are the statuses of objects with problems; Lookup returns that of any object.
 	Statuses *table.Table[Key, Status]
 }
@@ -80,13 +82,13 @@ func Declare(s *table.Store, in *input.Tables) *Tables {
 		return Problem{p, name == input.SourceNotes}, is
 	})
 	all := table.Union("problems/all", compareProblem, table.Same[struct{}], nil, table.Whole(t.Problems), table.Whole(refused))
-	shown := table.Index(all, "problems/object", config.CompareKey, func(p Problem, _ struct{}) []config.Key {
+	t.ByObject = table.Index(all, "problems/object", config.CompareKey, func(p Problem, _ struct{}) []config.Key {
 		if p.Severity < mesh.Warning || p.Object.File != "" || p.Object.Name == "" {
 			return nil // of a file, or of no object
 		}
 		return []config.Key{config.KeyOf(p.Object)}
 	})
-	t.Statuses = table.Derive(shown, "statuses", CompareKey, table.Same[Status],
+	t.Statuses = table.Derive(t.ByObject, "statuses", CompareKey, table.Same[Status],
 		func(_ *table.Reader, k config.Key, problems table.Rows[Problem, struct{}], emit func(Key, Status)) {
 			emit(Key{Object: k}, statusOf(problems))
 		})

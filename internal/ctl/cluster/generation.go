@@ -54,8 +54,11 @@ func (r *Reach) Generation(ctx context.Context, k config.Key) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	path := "/apis/" + of.Version.String() + "/namespaces/" + url.PathEscape(k.Namespace) + "/" + url.PathEscape(of.Plural) + "/" +
-		url.PathEscape(k.Name)
+	path := "/apis/" + of.Version.String() + "/"
+	if !k.Kind.ClusterWide() {
+		path += "namespaces/" + url.PathEscape(k.Namespace) + "/"
+	}
+	path += url.PathEscape(of.Plural) + "/" + url.PathEscape(k.Name)
 	generation, err := r.client.Generation(ctx, path)
 	if apierrors.IsNotFound(err) {
 		return 0, nil

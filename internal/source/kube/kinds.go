@@ -55,7 +55,7 @@ func kinds(o Options, c *answers.Clients, r translate.Registry, seen *scope) ([]
 	if o.Remotes != nil {
 		all = append(all, remoteKind(o, c))
 	}
-	for _, k := range config.Kinds() {
+	for _, k := range slices.Concat(config.Kinds(), config.GatewayKinds()) {
 		custom, err := customKind(o, c, k)
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func meshKind(o Options, c *answers.Clients) kind {
 	}
 }
 
-// customKind is one of Istio's kinds, in the newest version that the API server has and the decoder knows.
+// customKind is one of Istio's kinds, or of the Gateway API's, in the newest version that the API server has and the decoder knows.
 func customKind(o Options, c *answers.Clients, k config.Kind) (kind, error) {
 	schema, err := schemas.Load(string(k))
 	if err != nil {
@@ -128,7 +128,7 @@ func customKind(o Options, c *answers.Clients, k config.Kind) (kind, error) {
 	group, versions := schema.Group, slices.Clone(schema.Versions)
 	slices.SortFunc(versions, func(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) })
 	return kind{
-		name: string(k), group: group, lost: c.Forget, scoped: true, revised: true,
+		name: string(k), group: group, lost: c.Forget, scoped: !k.ClusterWide(), revised: true,
 		find: func(ctx context.Context) (answers.Collection, error) {
 			return c.Find(ctx, group, k.Word(), versions)
 		},

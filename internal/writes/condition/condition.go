@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fairway/internal/spelling"
 )
 
 // Condition is one of a status. Times are as in RFC 3339.
@@ -71,7 +73,8 @@ func (s Standing) Same(o Standing) bool {
 
 // Path returns the API server's path of the status.
 func (s Standing) Path() string {
-	return "/apis/" + s.apiVersion + "/namespaces/" + s.namespace + "/" + plural(s.kind) + "/" + s.name + "/status"
+	plural := strings.ToLower(spelling.Plural(s.kind))
+	return "/apis/" + s.apiVersion + "/namespaces/" + s.namespace + "/" + plural + "/" + s.name + "/status"
 }
 
 // Patch returns the merge patch that sets the own condition to is, the other one to also, and the status's generation to observed (0:
@@ -106,13 +109,4 @@ func number(v any) int64 {
 		return out
 	}
 	return 0
-}
-
-// plural returns the word for one of Istio's kinds in paths.
-func plural(kind string) string {
-	word := strings.ToLower(kind)
-	if stem, is := strings.CutSuffix(word, "y"); is && !strings.HasSuffix(stem, "a") {
-		return stem + "ies"
-	}
-	return word + "s"
 }

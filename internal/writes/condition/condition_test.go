@@ -6,18 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The names of Istio's kinds in paths are those of their CRDs.
-func TestPlural(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Gateway": "gateways", "ServiceEntry": "serviceentries", "AuthorizationPolicy": "authorizationpolicies", "Telemetry": "telemetries",
-		"Sidecar": "sidecars", "ProxyConfig": "proxyconfigs", "PeerAuthentication": "peerauthentications",
-	} {
-		if got := plural(kind); got != want {
-			t.Errorf("%s: %s", kind, got)
-		}
-	}
-}
-
 // A status with any content is read as far as possible.
 func TestOddStatuses(t *testing.T) {
 	for text, want := range map[string]Condition{

@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strings"
 	"sync"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
 )
@@ -67,11 +70,11 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	gv, resource := path.Split(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/"))
 	gv = strings.TrimSuffix(gv, "/")
-	kind := cmp.Or(words[resource], resource) // Istio's kinds have their own names in paths
+	kind := cmp.Or(words[resource], resource) // kinds of CRDs have their own names in paths
 	switch watches := r.URL.Query().Get("watch") != ""; {
-	case strings.HasSuffix(gv, ".istio.io"):
+	case defined(gv):
 		answer(w, served(gv+"/"+resource))
-	case r.Method != http.MethodGet || words[resource] == "" && !strings.Contains(gv, ".istio.io/"):
+	case r.Method != http.MethodGet || words[resource] == "" && !defined(path.Dir(gv)):
 		http.Error(w, "there is none", http.StatusNotFound)
 	case watches && kind == string(config.AuthorizationPolicy):
 		c.watch(w, r)
@@ -88,12 +91,17 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// defined reports whether CRDs would define a group's kinds.
+func defined(group string) bool {
+	return strings.HasSuffix(group, ".istio.io") || group == gatewayv1.GroupName
+}
+
 // served returns the server's answer about a group and version: it serves every kind in every one. A missing kind would be asked for again
 // and again, which would run code all the time.
 func served(gv string) map[string]any {
 	var all []any
-	for _, k := range config.Kinds() {
-		all = append(all, map[string]any{"name": k, "kind": k, "namespaced": true, "verbs": []string{"list", "watch"}})
+	for _, k := range slices.Concat(config.Kinds(), config.GatewayKinds()) {
+		all = append(all, map[string]any{"name": k.Word(), "kind": k.Word(), "namespaced": true, "verbs": []string{"list", "watch"}})
 	}
 	return map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": all}
 }

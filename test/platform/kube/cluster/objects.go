@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"fairway/internal/config/schemas/published"
 	"fairway/test/rig"
 )
 
@@ -160,7 +163,7 @@ func pathOf(o Object) string {
 
 func clusterWide(kind string) bool {
 	switch kind {
-	case "Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass",
+	case "Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass", "GatewayClass",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		return true
 	}
@@ -179,7 +182,7 @@ func plural(kind string) string {
 	return word + "s"
 }
 
-// Definitions are the CRDs that Istio publishes, by the name of each.
+// Definitions are the CRDs that Istio and the Gateway API publish, by the name of each.
 func Definitions(t testing.TB) map[string]Object {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
@@ -190,25 +193,31 @@ func Definitions(t testing.TB) map[string]Object {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files, err := published.GatewayAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]Object{}
-	for _, o := range Objects(t, string(text)) {
-		all[o.Meta("name")] = o
+	for _, file := range append(slices.Collect(maps.Values(files)), text) {
+		for _, o := range Objects(t, string(file)) {
+			if o["kind"] == "CustomResourceDefinition" {
+				all[o.Meta("name")] = o
+			}
+		}
 	}
 	return all
 }
 
-// Define stores CRDs, all that Istio publishes unless some are named, and waits until the API server serves them.
+// Define stores CRDs, all of Definitions unless some are named, and waits until the API server serves them.
 func (c *Cluster) Define(t testing.TB, names ...string) {
 	t.Helper()
 	all := Definitions(t)
 	if len(names) == 0 {
-		for name := range all {
-			names = append(names, name)
-		}
+		names = slices.Collect(maps.Keys(all))
 	}
 	for _, name := range names {
 		if all[name] == nil {
-			t.Fatalf("Istio publishes no %s", name)
+			t.Fatalf("nobody publishes %s", name)
 		}
 		c.define(t, all[name])
 	}

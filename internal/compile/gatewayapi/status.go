@@ -1,0 +1,368 @@
+package gatewayapi
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/compile/status"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/table"
+)
+
+// Status is what an object's status says, in the API's own words. Its conditions have neither times nor generations.
+type Status struct {
+	// Controller is the one of the object's class: other controllers' parts of the status stay as they are.
+	Controller gatewayv1.GatewayController
+	Conditions []metav1.Condition            // of a GatewayClass, Gateway or ListenerSet
+	Listeners  []gatewayv1.ListenerStatus    // of a Gateway or ListenerSet
+	Parents    []gatewayv1.RouteParentStatus // of a route, with the controller of each
+}
+
+func sameStatus(a, b *Status) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// Row implements table.Rower.
+func (s *Status) Row() []string {
+	var parts []string
+	add := func(at string, all []metav1.Condition) {
+		var words []string
+		for _, c := range all {
+			word := c.Type + "=" + string(c.Status)
+			if c.Reason != c.Type {
+				word += " " + c.Reason
+			}
+			words = append(words, word)
+		}
+		if len(words) > 0 {
+			parts = append(parts, at+strings.Join(words, ", "))
+		}
+	}
+	add("", s.Conditions)
+	for _, l := range s.Listeners {
+		var kinds []string
+		for _, k := range l.SupportedKinds {
+			kinds = append(kinds, string(k.Kind))
+		}
+		add(fmt.Sprintf("%s (%d of %s): ", l.Name, l.AttachedRoutes, strings.Join(kinds, ", ")), l.Conditions)
+	}
+	for _, p := range s.Parents {
+		at := string(value(p.ParentRef.Kind, "Gateway")) + " " + string(p.ParentRef.Name)
+		if p.ParentRef.SectionName != nil {
+			at += " " + string(*p.ParentRef.SectionName)
+		}
+		add(at+": ", p.Conditions)
+	}
+	return []string{strings.Join(parts, "; ")}
+}
+
+const mostMessage = 1 << 10 // bytes
+
+// condition returns one of a status. The types of the words are those of each kind.
+func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Condition {
+	out := metav1.Condition{Type: string(typ), Status: metav1.ConditionFalse, Reason: string(reason)}
+	if is {
+		out.Status = metav1.ConditionTrue
+	}
+	out.Message = printable.Text(message, mostMessage)
+	return out
+}
+
+// DeclareStatuses declares Statuses. problems are all problems of each object, and served tells whether some proxy serves a Gateway that is
+// made.
+func (t *Tables) DeclareStatuses(
+	problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]], served func(*table.Reader, config.Key) bool,
+) {
+	j := judge{&t.maker, problems, served}
+	parts := []table.Part[config.Key, *Status]{
+		table.Whole(j.each(t.in.GatewayClasses, "gatewayapi/class statuses", j.class)),
+		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
+		table.Whole(j.each(t.in.ListenerSets, "gatewayapi/listenerset statuses", j.ofSet)),
+	}
+	for _, routes := range t.routes() {
+		parts = append(parts, table.Whole(j.each(routes, routes.Name()+"/statuses", j.ofRoute)))
+	}
+	t.Statuses = table.Union("gatewayapi/statuses", config.CompareKey, sameStatus, nil, parts...)
+}
+
+// judge says what becomes of objects. Mistakes are its problems, which are noted where they are found.
+type judge struct {
+	*maker
+	problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]]
+	served   func(*table.Reader, config.Key) bool
+}
+
+// each derives the statuses of objects; nil: an object has none of ours.
+func (j judge) each(of *input.Objects, name string, judge func(*table.Reader, *config.Object) *Status) *table.Table[config.Key, *Status] {
+	return table.Derive(of, name, config.CompareKey, sameStatus,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *Status)) {
+			if s := judge(r, o); s != nil {
+				emit(k, s)
+			}
+		})
+}
+
+// first returns the first problem of an object that is of some sort.
+func (j judge) first(r *table.Reader, k config.Key, is func(status.Problem) bool) (status.Problem, bool) {
+	rows, _ := table.Get(r, j.problems, k)
+	for p := range rows.All() {
+		if is(p) {
+			return p, true
+		}
+	}
+	return status.Problem{}, false
+}
+
+// under returns the first problem of an object in a field of it, or below, that is of some sort.
+func (j judge) under(r *table.Reader, k config.Key, field string, is func(rest string, p status.Problem) bool) (status.Problem, bool) {
+	return j.first(r, k, func(p status.Problem) bool {
+		rest, below := strings.CutPrefix(p.Field, field)
+		return below && (rest == "" || rest[0] == '.' || rest[0] == '[') && is(rest, p)
+	})
+}
+
+// class is the status of a GatewayClass.
+func (j judge) class(_ *table.Reader, o *config.Object) *Status {
+	controller := native[gatewayv1.GatewayClassSpec](o).ControllerName
+	if !IsOurs(controller) {
+		return nil
+	}
+	return &Status{Controller: controller, Conditions: []metav1.Condition{
+		condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, ""),
+	}}
+}
+
+// ofGateway is the status of a Gateway that is ours.
+func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
+	s := &Status{Controller: j.controllerOf(r, o)}
+	for i, spec := range native[gatewayv1.GatewaySpec](o).Listeners {
+		s.Listeners = append(s.Listeners, j.ofListener(r, &listener{o, o.Key, i, spec}))
+	}
+	s.Conditions = conditionsOf(s.Listeners)
+	return s
+}
+
+// ofSet is the status of a ListenerSet of a Gateway that is ours.
+func (j judge) ofSet(r *table.Reader, o *config.Object) *Status {
+	gateway, ok, wrong := j.parent(r, o)
+	controller := j.controllerAt(r, gateway)
+	switch {
+	case controller == "":
+		return nil
+	case !ok:
+		return &Status{Controller: controller, Conditions: []metav1.Condition{
+			condition(gatewayv1.ListenerSetConditionAccepted, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
+			condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
+		}}
+	}
+	s := &Status{Controller: controller}
+	for i, e := range native[gatewayv1.ListenerSetSpec](o).Listeners {
+		s.Listeners = append(s.Listeners, j.ofListener(r, &listener{o, gateway, i, gatewayv1.Listener(e)}))
+	}
+	s.Conditions = conditionsOf(s.Listeners)
+	return s
+}
+
+// controllerAt returns the controller of a Gateway that is ours; empty: it is not.
+func (j judge) controllerAt(r *table.Reader, gateway config.Key) gatewayv1.GatewayController {
+	o, ok := table.Get(r, j.gateways, gateway)
+	if !ok {
+		return ""
+	}
+	return j.controllerOf(r, o)
+}
+
+// conditionsOf are the conditions of a Gateway or ListenerSet with these listeners: the words are the same.
+func conditionsOf(all []gatewayv1.ListenerStatus) []metav1.Condition {
+	valid, programmed := 0, 0
+	var wrong, waits []string
+	for _, l := range all {
+		switch is := conditionAt(l.Conditions, string(gatewayv1.ListenerConditionProgrammed)); {
+		case is.Status == metav1.ConditionTrue:
+			valid, programmed = valid+1, programmed+1
+		case is.Reason == string(gatewayv1.ListenerReasonPending):
+			valid++
+			waits = append(waits, is.Message)
+		default:
+			wrong = append(wrong, string(l.Name))
+		}
+	}
+	accepted := condition(gatewayv1.GatewayConditionAccepted, true, gatewayv1.GatewayReasonAccepted, "")
+	if len(wrong) > 0 {
+		accepted = condition(gatewayv1.GatewayConditionAccepted, valid > 0, gatewayv1.GatewayReasonListenersNotValid,
+			"listeners that are not valid: "+strings.Join(wrong, ", "))
+	}
+	is := func(programmed bool, reason gatewayv1.GatewayConditionReason, message string) []metav1.Condition {
+		return []metav1.Condition{accepted, condition(gatewayv1.GatewayConditionProgrammed, programmed, reason, message)}
+	}
+	switch {
+	case programmed > 0:
+		return is(true, gatewayv1.GatewayReasonProgrammed, "")
+	case len(waits) > 0:
+		return is(false, gatewayv1.GatewayReasonPending, waits[0])
+	}
+	return is(false, gatewayv1.GatewayReasonInvalid, accepted.Message)
+}
+
+func conditionAt(all []metav1.Condition, typ string) metav1.Condition {
+	i := slices.IndexFunc(all, func(c metav1.Condition) bool { return c.Type == typ })
+	if i < 0 {
+		return metav1.Condition{}
+	}
+	return all[i]
+}
+
+// ofListener is the status of a listener.
+func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus {
+	kinds, others := supported(l)
+	out := gatewayv1.ListenerStatus{Name: l.spec.Name, SupportedKinds: []gatewayv1.RouteGroupKind{}}
+	for _, k := range kinds {
+		group := gatewayv1.Group(gatewayv1.GroupName)
+		out.SupportedKinds = append(out.SupportedKinds, gatewayv1.RouteGroupKind{Group: &group, Kind: gatewayv1.Kind(k.Word())})
+	}
+	attached, _ := table.Get(r, j.attached, l.key())
+	out.AttachedRoutes = int32(attached.Len()) //nolint:gosec // rows that are in memory
+	accepted := condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, "")
+	conflicted := condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
+	refs := condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
+	if p, is := j.under(r, l.owner.Key, l.field(), conflict); is {
+		reason := gatewayv1.ListenerReasonHostnameConflict
+		if p.Code == code.PortConflict {
+			reason = gatewayv1.ListenerReasonProtocolConflict
+		}
+		conflicted = condition(gatewayv1.ListenerConditionConflicted, true, reason, p.Message)
+		accepted = condition(gatewayv1.ListenerConditionAccepted, false, reason, p.Message)
+	} else if p, is := j.under(r, l.owner.Key, l.field(), unserved); is {
+		reason := gatewayv1.ListenerReasonUnsupportedValue
+		switch p.Field {
+		case l.field() + ".protocol":
+			reason = gatewayv1.ListenerReasonUnsupportedProtocol
+		case l.field() + ".port":
+			reason = gatewayv1.ListenerReasonPortUnavailable
+		}
+		accepted = condition(gatewayv1.ListenerConditionAccepted, false, reason, p.Message)
+	}
+	if p, is := j.under(r, l.owner.Key, l.field()+certificates, anything); is {
+		reason := gatewayv1.ListenerReasonInvalidCertificateRef
+		if p.Code == code.NotGranted {
+			reason = gatewayv1.ListenerReasonRefNotPermitted
+		}
+		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, p.Message)
+	} else if others {
+		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, gatewayv1.ListenerReasonInvalidRouteKinds,
+			"allowedRoutes.kinds has kinds that a listener of protocol "+string(l.spec.Protocol)+" does not take")
+	}
+	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
+	made := l.madeKey()
+	switch {
+	case accepted.Status == metav1.ConditionFalse:
+		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, accepted.Message)
+	case !table.Has(r, j.made, made) || refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
+		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, refs.Message)
+	case !j.served(r, made):
+		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonPending,
+			"no connected proxy has the label "+GatewayName+"="+shortName(l.gateway.Name))
+	}
+	out.Conditions = []metav1.Condition{accepted, conflicted, refs, programmed}
+	return out
+}
+
+// certificates is the field of a listener that names its certificates.
+const certificates = ".tls.certificateRefs"
+
+func anything(string, status.Problem) bool { return true }
+
+// conflict reports whether a listener's problem is that another one has what it wants.
+func conflict(_ string, p status.Problem) bool {
+	return p.Code == code.PortConflict || p.Code == code.Conflict || p.Code == code.ServerNameConflict
+}
+
+// unserved reports whether a listener is not served because of a problem.
+func unserved(rest string, p status.Problem) bool {
+	return p.Severity == mesh.Error && !strings.HasPrefix(rest, certificates)
+}
+
+// ofRoute is the status of a route; nil: none of its parents is ours.
+func (j judge) ofRoute(r *table.Reader, o *config.Object) *Status {
+	out := &Status{}
+	refs := condition(gatewayv1.RouteConditionResolvedRefs, true, gatewayv1.RouteReasonResolvedRefs, "")
+	if p, is := j.first(r, o.Key, unresolved); is {
+		refs = condition(gatewayv1.RouteConditionResolvedRefs, false, whyUnresolved(p), p.Message)
+	}
+	rest := []metav1.Condition{refs}
+	if p, is := j.first(r, o.Key, unsupported); is {
+		rest = append(rest, condition(gatewayv1.RouteConditionPartiallyInvalid, true, gatewayv1.RouteReasonUnsupportedValue, p.Message))
+	}
+	for i, ref := range o.Parents() {
+		at := index("spec.parentRefs", i)
+		owner, ours, _ := j.parentOf(r, o, at, ref)
+		if !ours {
+			continue
+		}
+		if owner.Kind == config.ListenerSet {
+			set, _ := table.Get(r, j.in.ListenerSets, owner)
+			owner, _, _ = j.parent(r, set)
+		}
+		controller := j.controllerAt(r, owner)
+		if controller == "" {
+			continue
+		}
+		accepted := condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, "")
+		if p, is := j.under(r, o.Key, at, anything); is {
+			accepted = condition(gatewayv1.RouteConditionAccepted, false, whyRefused(p), p.Message)
+		}
+		out.Controller = cmp.Or(out.Controller, controller)
+		out.Parents = append(out.Parents, gatewayv1.RouteParentStatus{
+			ParentRef: ref, ControllerName: controller, Conditions: append([]metav1.Condition{accepted}, rest...),
+		})
+	}
+	if out.Parents == nil {
+		return nil
+	}
+	return out
+}
+
+func whyRefused(p status.Problem) gatewayv1.RouteConditionReason {
+	switch p.Code {
+	case code.UnknownGateway:
+		return gatewayv1.RouteReasonNoMatchingParent
+	case code.HostNotServed:
+		return gatewayv1.RouteReasonNoMatchingListenerHostname
+	case code.NotGranted:
+		return gatewayv1.RouteReasonNotAllowedByListeners
+	}
+	return gatewayv1.RouteReasonUnsupportedValue
+}
+
+// atBackend reports whether a problem is of a reference to a backend.
+func atBackend(p status.Problem) bool {
+	return strings.Contains(p.Field, ".backendRefs[") || strings.Contains(p.Field, ".requestMirror.backendRef")
+}
+
+// unresolved reports whether a problem is that a backend cannot be used.
+func unresolved(p status.Problem) bool { return atBackend(p) && whyUnresolved(p) != "" }
+
+func whyUnresolved(p status.Problem) gatewayv1.RouteConditionReason {
+	switch p.Code {
+	case code.NotGranted:
+		return gatewayv1.RouteReasonRefNotPermitted
+	case code.NotSupported:
+		return gatewayv1.RouteReasonInvalidKind
+	case code.UnknownHost, code.UnknownPort, code.NoPort:
+		return gatewayv1.RouteReasonBackendNotFound
+	}
+	return ""
+}
+
+// unsupported reports whether a problem is that a rule asks for something that is not carried out.
+func unsupported(p status.Problem) bool {
+	return (p.Code == code.NotSupported || p.Code == code.NotYet) && strings.HasPrefix(p.Field, "spec.rules[") && !atBackend(p)
+}

@@ -1,0 +1,287 @@
+package gatewayapi
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/spelling"
+	"fairway/internal/writes/work"
+)
+
+// task is the name under which reports and metrics list this task.
+const task = "gateway status"
+
+// Options of a Writer.
+type Options struct {
+	API     rest.Interface // asked by path
+	Manager string         // of the fields that are written
+	// Mine reports by an object's labels whether the object is for this control plane.
+	Mine func(labels map[string]string) bool
+	// Ours reports whether a controller that a status names is this control plane.
+	Ours func(gatewayv1.GatewayController) bool
+	// Wanted returns what the status of an object should say.
+	Wanted func(config.Key) Wanted
+	Report *work.Report
+}
+
+// Wanted is what the status of an object should say. Its conditions have neither times nor generations.
+type Wanted struct {
+	Version config.Stored // that it says it of; zero: none is in force
+	Content
+}
+
+// Content is the part of a status that is written.
+type Content struct {
+	Conditions []metav1.Condition            `json:"conditions,omitempty"`
+	Listeners  []gatewayv1.ListenerStatus    `json:"listeners,omitempty"`
+	Parents    []gatewayv1.RouteParentStatus `json:"parents,omitempty"`
+}
+
+// standing is an object of an API server with the content of its status.
+type standing struct {
+	path         string // of the status
+	uid, version string
+	generation   int64
+	route        bool // its status has a part for each parent
+	is           Content
+}
+
+func (s standing) same(o standing) bool {
+	return s.uid == o.uid && s.generation == o.generation && s.path == o.path && equality.Semantic.DeepEqual(s.is, o.is)
+}
+
+// Writer writes statuses while Run runs. At other times it keeps what Observe passes to it, so that a new leader knows what to write.
+type Writer struct {
+	o     Options
+	queue *work.Queue[config.Key]
+
+	mu   sync.Mutex
+	seen map[config.Key]standing
+}
+
+// settle is how long the queue waits before it writes a status: by then a new version has become a row, and proxies have acknowledged it.
+const settle = 50 * time.Millisecond
+
+// New returns a writer that knows no object.
+func New(o Options) *Writer {
+	w := &Writer{o: o, seen: map[config.Key]standing{}}
+	w.queue = work.New(work.Options[config.Key]{
+		Task: task, Name: config.Key.String, Do: w.write, All: w.all, Delay: settle, Report: o.Report,
+	})
+	return w
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context) { w.queue.Run(ctx) }
+
+func (w *Writer) all(add func(config.Key)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.seen {
+		add(k)
+	}
+}
+
+// Observe takes the current state of an object in the API server; gone: it was deleted. Observe does not keep the object.
+func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
+	kind, known := config.KindOf(o.GroupVersionKind().Group, o.GetKind())
+	if !known || !hasStatus(kind) {
+		return
+	}
+	k := config.Key{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	if gone || o.GetDeletionTimestamp() != nil || !w.o.Mine(o.GetLabels()) {
+		w.forget(k)
+		return
+	}
+	now := standing{
+		path: pathOf(o), uid: string(o.GetUID()), version: o.GetResourceVersion(), generation: o.GetGeneration(), route: routes(kind),
+	}
+	if status, _ := o.Object["status"].(map[string]any); status != nil {
+		// An API server lets no other status in than one of the API's form. If one does, what cannot be read is written anew.
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(status, &now.is)
+	}
+	w.mu.Lock()
+	before, known := w.seen[k]
+	w.seen[k] = now
+	w.mu.Unlock()
+	if !known || !before.same(now) {
+		w.queue.Add(k)
+	}
+}
+
+// hasStatus reports whether the status of a kind is written.
+func hasStatus(kind config.Kind) bool {
+	switch kind {
+	case config.GatewayClass, config.KubernetesGateway, config.ListenerSet:
+		return true
+	}
+	return routes(kind)
+}
+
+func routes(kind config.Kind) bool {
+	switch kind {
+	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute:
+		return true
+	}
+	return false
+}
+
+// pathOf returns the API server's path of an object's status.
+func pathOf(o *unstructured.Unstructured) string {
+	path := "/apis/" + o.GetAPIVersion()
+	if o.GetNamespace() != "" {
+		path += "/namespaces/" + o.GetNamespace()
+	}
+	return path + "/" + strings.ToLower(spelling.Plural(o.GetKind())) + "/" + o.GetName() + "/status"
+}
+
+func (w *Writer) forget(k config.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.seen, k)
+}
+
+// Changed is called when another version of an object may be in force, or when its status should say something else.
+func (w *Writer) Changed(k config.Key) { w.queue.Add(k) }
+
+// write patches the status of an object unless it is up to date.
+func (w *Writer) write(ctx context.Context, k config.Key) error {
+	stands, body, err := w.change(k)
+	if err != nil || body == nil {
+		return err
+	}
+	if err := w.queue.Pace(ctx); err != nil {
+		return err
+	}
+	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.path).Param("fieldManager", w.o.Manager).Body(body).Do(ctx).Error()
+	switch {
+	case err == nil:
+		w.o.Report.Wrote(task)
+	case apierrors.IsNotFound(err): // it was deleted meanwhile
+		w.forget(k)
+		return nil
+	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
+		return work.ErrWait
+	}
+	return err
+}
+
+// change returns the patch that an object's status needs; nil: none.
+func (w *Writer) change(k config.Key) (standing, []byte, error) {
+	w.mu.Lock()
+	stands, known := w.seen[k]
+	w.mu.Unlock()
+	if !known {
+		return stands, nil, nil
+	}
+	wanted := w.o.Wanted(k)
+	if wanted.Version.UID != stands.uid {
+		return stands, nil, nil // its row is of another object, or still to come
+	}
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	next := stands.is
+	if stands.route {
+		next.Parents = w.parents(stands.is.Parents, wanted.Parents, wanted.Version.Generation, now)
+	} else if len(wanted.Conditions) > 0 {
+		next.Conditions = merged(stands.is.Conditions, wanted.Conditions, wanted.Version.Generation, now)
+		next.Listeners = listeners(stands.is.Listeners, wanted.Listeners, wanted.Version.Generation, now)
+	}
+	if equality.Semantic.DeepEqual(next, stands.is) {
+		return stands, nil, nil
+	}
+	status := map[string]any{}
+	if stands.route {
+		status["parents"] = append([]gatewayv1.RouteParentStatus{}, next.Parents...) // a list even if it is empty
+	} else {
+		status["conditions"] = next.Conditions
+		if k.Kind != config.GatewayClass {
+			status["listeners"] = append([]gatewayv1.ListenerStatus{}, next.Listeners...)
+		}
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": stands.version, "uid": stands.uid},
+		"status":   status,
+	})
+	return stands, body, err
+}
+
+// merged returns conditions with the wanted ones in the place of those of their types. A status that says the same keeps its time.
+func merged(is, wanted []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
+	out := slices.Clone(is)
+	for _, c := range wanted {
+		c.ObservedGeneration, c.LastTransitionTime = generation, now
+		at := slices.IndexFunc(out, func(o metav1.Condition) bool { return o.Type == c.Type })
+		switch {
+		case at < 0:
+			out = append(out, c)
+			continue
+		case out[at].Status == c.Status && !out[at].LastTransitionTime.IsZero():
+			c.LastTransitionTime = out[at].LastTransitionTime
+		}
+		out[at] = c
+	}
+	return out
+}
+
+// listeners returns the wanted listeners with the times of those that are there.
+func listeners(is, wanted []gatewayv1.ListenerStatus, generation int64, now metav1.Time) []gatewayv1.ListenerStatus {
+	out := slices.Clone(wanted)
+	for i, l := range out {
+		at := slices.IndexFunc(is, func(o gatewayv1.ListenerStatus) bool { return o.Name == l.Name })
+		var before []metav1.Condition
+		if at >= 0 {
+			before = is[at].Conditions
+		}
+		out[i].Conditions = merged(before, l.Conditions, generation, now)
+	}
+	return out
+}
+
+// mostParents is how many parents the API lets a status have.
+const mostParents = 32
+
+// parents returns the parts of a route's status: those of other controllers as they are, and ours as wanted.
+func (w *Writer) parents(is, wanted []gatewayv1.RouteParentStatus, generation int64, now metav1.Time) (out []gatewayv1.RouteParentStatus) {
+	rest := slices.Clone(wanted)
+	for _, p := range is {
+		if !w.o.Ours(p.ControllerName) {
+			out = append(out, p)
+			continue
+		}
+		at := slices.IndexFunc(rest, func(o gatewayv1.RouteParentStatus) bool {
+			return o.ControllerName == p.ControllerName && equality.Semantic.DeepEqual(o.ParentRef, p.ParentRef)
+		})
+		if at < 0 {
+			continue // it is not bound there any more
+		}
+		p.Conditions = only(merged(p.Conditions, rest[at].Conditions, generation, now), rest[at].Conditions)
+		out = append(out, p)
+		rest = slices.Delete(rest, at, at+1)
+	}
+	for _, p := range rest {
+		p.Conditions = merged(nil, p.Conditions, generation, now)
+		out = append(out, p)
+	}
+	return out[:min(len(out), mostParents)]
+}
+
+// only leaves out conditions of types that are not wanted: the part is this control plane's alone.
+func only(all, wanted []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(all, func(c metav1.Condition) bool {
+		return !slices.ContainsFunc(wanted, func(o metav1.Condition) bool { return o.Type == c.Type })
+	})
+}
