@@ -169,7 +169,7 @@ func New(opts Options) *Graph {
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))
 	problems := status.Declare(s, in)
-	routed.DeclareStatuses(problems.ByObject, gw.Served)
+	routed.DeclareStatuses(s, problems.ByObject, gw.Served)
 	return &Graph{
 		proxyConfigs: proxyConfigs(in),
 		refusals:     refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},

@@ -65,6 +65,8 @@ type Options struct {
 	Refusals func(by string, list []mesh.Problem)
 	// OnReached takes what another control plane shares of objects that its proxies have; empty: it is gone. An error: it cannot be read.
 	OnReached func(by, text string) error
+	// OnServed is OnReached for the Gateways of the Gateway API that have proxies there.
+	OnServed func(by, text string) error
 	// OnProblems takes all problems about rights that a task lacks, each time they change.
 	OnProblems func(task string, problems []mesh.Problem)
 	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry stays after its proxy has gone.
@@ -102,6 +104,7 @@ type Writer struct {
 	health  *health.Writer
 	refused *refused.Writer
 	reached *peers.Writer
+	served  *peers.Writer
 	roots   *roots.Writer  // nil: another program's authority has them
 	certs   *certs.Writer  // nil: there is no signer
 	signer  *signer.Signer // nil: the authority signs
@@ -137,13 +140,16 @@ func New(o Options) (*Writer, error) {
 	w.refused = refused.New(refused.Options{
 		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, OnRefusals: o.Refusals, Report: w.report,
 	})
-	w.reached = peers.New(peers.Options{
-		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity,
-		Task: "reached", Prefix: "istio-reached-", Marked: "fairway/reached",
-		OnText: o.OnReached, Report: w.report,
-	})
+	shared := func(what string, take func(by, text string) error) *peers.Writer {
+		return peers.New(peers.Options{
+			Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity,
+			Task: what, Prefix: "istio-" + what + "-", Marked: "fairway/" + what,
+			OnText: take, Report: w.report,
+		})
+	}
+	w.reached, w.served = shared("reached", o.OnReached), shared("served", o.OnServed)
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.routed.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen,
-		w.reached.Listen)
+		w.reached.Listen, w.served.Listen)
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
 			Client: c.typed, Metadata: c.metadata, Manager: Manager,
@@ -324,6 +330,9 @@ func (w *Writer) Refused(list []mesh.Problem) {
 // Reached shares with the leader which objects the proxies that are connected here have.
 func (w *Writer) Reached(text string) { w.reached.Set(text) }
 
+// Served shares with the leader which Gateways of the Gateway API have proxies that are connected here.
+func (w *Writer) Served(text string) { w.served.Set(text) }
+
 // Ingress returns the writer that takes which Ingresses are served, and by which gateways.
 func (w *Writer) Ingress() *address.Writer { return w.address }
 
@@ -371,6 +380,7 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Go(func() { w.health.Run(ctx) })
 	running.Go(func() { w.refused.Run(ctx) })
 	running.Go(func() { w.reached.Run(ctx) })
+	running.Go(func() { w.served.Run(ctx) })
 	if w.own != nil {
 		running.Go(func() { w.own.Run(ctx) })
 	}

@@ -1,13 +1,17 @@
 package writeback
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/app/reached"
 	"fairway/internal/config"
+	"fairway/internal/printable"
 	"fairway/internal/table"
 	routed "fairway/internal/writes/gatewayapi"
 )
@@ -54,4 +58,59 @@ func programmed(all []metav1.Condition, how reached.Outcome, why string) []metav
 		out[at].Status, out[at].Reason, out[at].Message = metav1.ConditionFalse, string(gatewayv1.GatewayReasonPending), why
 	}
 	return out
+}
+
+// Bounds on the Gateways that control planes tell each other of.
+const (
+	mostServed     = 4096
+	mostServedText = 200 << 10 // bytes: an annotation has room for 256 KiB
+)
+
+// servedHere tells the leader which Gateways have proxies here, if the turn changed that.
+func (w *Writer) servedHere() {
+	changed := false
+	for c := range table.Changes(w.graph.GatewayAPI.Here) {
+		if changed = true; c.Has {
+			w.here[c.Key] = struct{}{}
+		} else {
+			delete(w.here, c.Key)
+		}
+	}
+	if changed {
+		w.Served(servedText(w.here))
+	}
+}
+
+// servedText lists Gateways, one a line. Those that there is no room for are left out.
+func servedText(all map[config.Key]struct{}) string {
+	var b strings.Builder
+	for i, k := range slices.SortedFunc(maps.Keys(all), config.CompareKey) {
+		line := k.Namespace + "/" + k.Name + "\n"
+		if i == mostServed || b.Len()+len(line) > mostServedText {
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// servedElsewhere takes which Gateways have proxies of another control plane; empty: none, or it is gone.
+func (w *Writer) servedElsewhere(by, text string) error {
+	if text == "" {
+		w.graph.GatewayAPI.Elsewhere.Delete(by)
+		return nil
+	}
+	if len(text) > mostServedText {
+		return fmt.Errorf("a list of Gateways of %d bytes, want at most %d", len(text), mostServedText)
+	}
+	var all []config.Key
+	for line := range strings.Lines(text) {
+		namespace, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "/")
+		if !ok || len(all) == mostServed || !printable.Is(namespace, mostMessage) || !printable.Is(name, mostMessage) {
+			return fmt.Errorf("line %d of the list of Gateways is not NAMESPACE/NAME, or is one too many", len(all)+1)
+		}
+		all = append(all, config.Key{Kind: config.KubernetesGateway, Namespace: namespace, Name: name})
+	}
+	w.graph.GatewayAPI.Elsewhere.Set(by, all)
+	return nil
 }

@@ -35,6 +35,7 @@ type Writer struct {
 	root   string // the root namespace
 	signer string // of Kubernetes; empty: the mesh's authority signs
 	live   *reached.Tracker
+	here   map[config.Key]struct{} // Gateways of the Gateway API with proxies here; the loop has it
 	door   *door.Door
 }
 
@@ -43,10 +44,10 @@ var _ session.Machines = (*Writer)(nil)
 // New returns a writer for the cluster of o.Config. It reads the mesh from g, and what waits from at.
 func New(o writes.Options, g *compile.Graph, at *door.Door) (*Writer, error) {
 	o.Identity = environment.Replica()
-	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at}
+	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at, here: map[config.Key]struct{}{}}
 	out.live = reached.New(func(k config.Key) { out.Changed(k) }, func(text string) { out.Reached(text) })
 	o.Status, o.Routed, o.Controller = out.wanted, out.routed, gatewayapi.IsOurs
-	o.OnReached = out.live.Peer
+	o.OnReached, o.OnServed = out.live.Peer, out.servedElsewhere
 	o.Refusals = func(by string, list []mesh.Problem) {
 		if len(list) > 0 {
 			g.Status.Refused.Set(by, list)
@@ -187,6 +188,7 @@ func (w *Writer) Followers() []loop.Follower {
 				w.Changed(c.Key)
 			}
 		}},
+		{Name: "Gateways with proxies", Of: table.Follow(g.GatewayAPI.Here), Follow: func(loop.Turn) { w.servedHere() }},
 		{Name: "versions in force", Of: table.Follow(g.In.Written.Table), Follow: func(t loop.Turn) {
 			for c := range table.Changes(g.In.Written.Table) {
 				w.inForce(c, t.Version)

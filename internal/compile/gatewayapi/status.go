@@ -76,12 +76,26 @@ func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Co
 	return out
 }
 
-// DeclareStatuses declares Statuses. problems are all problems of each object, and served tells whether some proxy serves a Gateway that is
-// made.
+// DeclareStatuses declares Statuses, Here and Elsewhere. problems are all problems of each object, and served tells whether some proxy that
+// is connected here serves a Gateway that is made.
 func (t *Tables) DeclareStatuses(
-	problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]], served func(*table.Reader, config.Key) bool,
+	s *table.Store, problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]], served func(*table.Reader, config.Key) bool,
 ) {
-	j := judge{&t.maker, problems, served}
+	t.Here = table.Derive(t.gateways, "gatewayapi/served here", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, struct{})) {
+			for i, spec := range native[gatewayv1.GatewaySpec](o).Listeners { // all have the same proxies, if they are served at all
+				if l := (&listener{o, k, i, spec}); served(r, l.madeKey()) {
+					emit(k, struct{}{})
+					return
+				}
+			}
+		})
+	t.Elsewhere = table.NewInput(s, "gatewayapi/served elsewhere", cmp.Compare[string], slices.Equal[[]config.Key])
+	elsewhere := table.Keys(t.Elsewhere.Table, "gatewayapi/served by others", config.CompareKey,
+		func(_ string, all []config.Key) []config.Key { return all })
+	j := judge{&t.maker, problems, func(r *table.Reader, gateway config.Key) bool {
+		return table.Has(r, t.Here, gateway) || table.Has(r, elsewhere, gateway)
+	}}
 	parts := []table.Part[config.Key, *Status]{
 		table.Whole(j.each(t.in.GatewayClasses, "gatewayapi/class statuses", j.class)),
 		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
@@ -97,7 +111,7 @@ func (t *Tables) DeclareStatuses(
 type judge struct {
 	*maker
 	problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]]
-	served   func(*table.Reader, config.Key) bool
+	served   func(r *table.Reader, gateway config.Key) bool // by proxies of any control plane
 }
 
 // each derives the statuses of objects; nil: an object has none of ours.
@@ -261,13 +275,12 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 			"allowedRoutes.kinds has kinds that a listener of protocol "+string(l.spec.Protocol)+" does not take")
 	}
 	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
-	made := l.madeKey()
 	switch {
 	case accepted.Status == metav1.ConditionFalse:
 		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, accepted.Message)
-	case !table.Has(r, j.made, made) || refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
+	case !table.Has(r, j.made, l.madeKey()) || refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
 		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, refs.Message)
-	case !j.served(r, made):
+	case !j.served(r, l.gateway):
 		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonPending,
 			"no connected proxy has the label "+GatewayName+"="+shortName(l.gateway.Name))
 	}

@@ -15,6 +15,10 @@ type Tables struct {
 	maker
 	// Statuses are what the statuses of objects say that are ours, or that are bound to such.
 	Statuses *table.Table[config.Key, *Status]
+	// Here are the Gateways with proxies that are connected to this control plane.
+	Here *table.Table[config.Key, struct{}]
+	// Elsewhere are those with proxies that are connected to others, by control plane. Only statuses are made from it.
+	Elsewhere *table.Input[string, []config.Key]
 }
 
 // maker makes objects of the Gateway API's.

@@ -106,7 +106,7 @@ func TestGatewayStatuses(t *testing.T) {
 	w.Define(t, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io")
 	w.Apply(t, class+"---"+listens+"---"+route)
 	w.Patch(t, routes+"/status", foreign)
-	p := plane.Start(t, w.options(t, nil, "plane", "system:masters"))
+	plane.Start(t, w.options(t, nil, "leader", "system:masters"))
 	const (
 		ours     = "istio.io/gateway-controller: "
 		theirs   = "example.com/other: Accepted=False No of -1"
@@ -123,7 +123,9 @@ func TestGatewayStatuses(t *testing.T) {
 			Labels: map[string]string{"gateway.networking.k8s.io/gateway-name": "edge"},
 		}
 	}
-	p.Connect(t, edge("edge-1", "10.0.0.7"))
+	// The proxy is connected to a control plane that does not write.
+	other := plane.Start(t, w.options(t, nil, "other", "system:masters"))
+	other.Connect(t, edge("edge-1", "10.0.0.7"))
 	const programmed = "Accepted=True Accepted, Programmed=True Programmed"
 	w.gateway(t, 1, programmed, accepted+"Programmed=True Programmed")
 	var c gatewayv1.GatewayClass
@@ -138,7 +140,7 @@ func TestGatewayStatuses(t *testing.T) {
 	})
 
 	// A proxy that does not acknowledge: what was said of the version before stays, until it is late.
-	release := p.Withhold(t, edge("edge-2", "10.0.0.8"), xdstype.ListenerURL)
+	release := other.Withhold(t, edge("edge-2", "10.0.0.8"), xdstype.ListenerURL)
 	w.Apply(t, strings.ReplaceAll(listens, "port: 8080", "port: 8081"))
 	w.gateway(t, 1, "Accepted=True Accepted, Programmed=True Programmed of -1", accepted+"Programmed=True Programmed of -1")
 	w.gateway(t, 1, "Accepted=True Accepted, Programmed=False Pending", accepted+"Programmed=False Pending")
