@@ -8,10 +8,8 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/kubeclient"
@@ -90,6 +88,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if gone || o.GetDeletionTimestamp() != nil {
+		w.queue.Forget(n)
 		delete(w.ingresses, n)
 		return
 	}
@@ -164,9 +163,6 @@ func (w *Writer) write(ctx context.Context, n Name) error {
 	if err != nil || slices.Equal(stands.points, want) {
 		return err
 	}
-	if err := w.queue.Pace(ctx); err != nil {
-		return err
-	}
 	if want == nil {
 		want = []point{}
 	}
@@ -177,17 +173,10 @@ func (w *Writer) write(ctx context.Context, n Name) error {
 	if err != nil {
 		return err
 	}
-	err = w.o.API.Patch(types.MergePatchType).
-		AbsPath("/apis/networking.k8s.io/v1/namespaces/"+n.Namespace+"/ingresses/"+n.Name+"/status").
-		Param("fieldManager", w.o.Manager).Body(body).Do(ctx).Error()
-	switch {
-	case err == nil:
-		w.o.Report.Wrote(task)
-	case apierrors.IsNotFound(err):
-		return nil
-	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
-		return work.ErrWait
-	}
+	_, err = w.queue.Patch(ctx, n, work.Patch{
+		API: w.o.API, Path: "/apis/networking.k8s.io/v1/namespaces/" + n.Namespace + "/ingresses/" + n.Name + "/status",
+		Manager: w.o.Manager, Body: body, Says: want,
+	})
 	return err
 }
 

@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -150,6 +148,7 @@ func pathOf(o *unstructured.Unstructured) string {
 }
 
 func (w *Writer) forget(k config.Key) {
+	w.queue.Forget(k)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.seen, k)
@@ -160,37 +159,30 @@ func (w *Writer) Changed(k config.Key) { w.queue.Add(k) }
 
 // write patches the status of an object unless it is up to date.
 func (w *Writer) write(ctx context.Context, k config.Key) error {
-	stands, body, err := w.change(k)
-	if err != nil || body == nil {
-		return err
-	}
-	if err := w.queue.Pace(ctx); err != nil {
-		return err
-	}
-	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.path).Param("fieldManager", w.o.Manager).Body(body).Do(ctx).Error()
-	switch {
-	case err == nil:
-		w.o.Report.Wrote(task)
-	case apierrors.IsNotFound(err): // it was deleted meanwhile
-		w.forget(k)
-		return nil
-	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
-		return work.ErrWait
-	}
-	return err
-}
-
-// change returns the patch that an object's status needs; nil: none.
-func (w *Writer) change(k config.Key) (standing, []byte, error) {
 	w.mu.Lock()
 	stands, known := w.seen[k]
 	w.mu.Unlock()
 	if !known {
-		return stands, nil, nil
+		return nil
 	}
 	wanted := w.o.Wanted(k)
+	body, err := w.change(k.Kind, stands, wanted)
+	if err != nil || body == nil {
+		return err
+	}
+	gone, err := w.queue.Patch(ctx, k, work.Patch{
+		API: w.o.API, Path: stands.path, Manager: w.o.Manager, Body: body, Says: wanted.Content, Generation: stands.generation,
+	})
+	if gone {
+		w.forget(k)
+	}
+	return err
+}
+
+// change returns the patch that a status needs; nil: none.
+func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byte, error) {
 	if wanted.Version.UID != stands.uid {
-		return stands, nil, nil // its row is of another object, or still to come
+		return nil, nil // its row is of another object, or still to come
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	next := stands.is
@@ -201,22 +193,21 @@ func (w *Writer) change(k config.Key) (standing, []byte, error) {
 		next.Listeners = listeners(stands.is.Listeners, wanted.Listeners, wanted.Version.Generation, now)
 	}
 	if equality.Semantic.DeepEqual(next, stands.is) {
-		return stands, nil, nil
+		return nil, nil
 	}
 	status := map[string]any{}
 	if stands.route {
 		status["parents"] = append([]gatewayv1.RouteParentStatus{}, next.Parents...) // a list even if it is empty
 	} else {
 		status["conditions"] = next.Conditions
-		if k.Kind != config.GatewayClass {
+		if kind != config.GatewayClass {
 			status["listeners"] = append([]gatewayv1.ListenerStatus{}, next.Listeners...)
 		}
 	}
-	body, err := json.Marshal(map[string]any{
+	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": stands.version, "uid": stands.uid},
 		"status":   status,
 	})
-	return stands, body, err
 }
 
 // merged returns conditions with the wanted ones in the place of those of their types. A status that says the same keeps its time.

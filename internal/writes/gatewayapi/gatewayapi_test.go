@@ -69,9 +69,8 @@ func TestPatch(t *testing.T) {
 			`"supportedKinds": [], "conditions": [` + stood + `]}]}`, 1, gateway, "Accepted=True of 1 old; web 2 Accepted=True of 1 old"},
 		{"a Gateway that is not ours", "Gateway", `{"conditions": [` + stood + `]}`, 2, Content{}, ""},
 	} {
-		var wanted Wanted
 		w := New(Options{
-			Mine: func(map[string]string) bool { return true }, Wanted: func(config.Key) Wanted { return wanted },
+			Mine:   func(map[string]string) bool { return true },
 			Ours:   func(c gatewayv1.GatewayController) bool { return strings.HasPrefix(string(c), "ours/") },
 			Report: work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func(string, []mesh.Problem) {}),
 		})
@@ -82,13 +81,13 @@ func TestPatch(t *testing.T) {
 		}
 		w.Observe(o, false)
 		kind, _ := config.KindOf("gateway.networking.k8s.io", c.kind)
-		key := config.Key{Kind: kind, Namespace: "n", Name: "x"}
-		wanted = Wanted{config.Stored{UID: "another", Generation: c.generation}, c.wanted}
-		if _, body, err := w.change(key); body != nil || err != nil {
+		stands := w.seen[config.Key{Kind: kind, Namespace: "n", Name: "x"}]
+		wanted := Wanted{config.Stored{UID: "another", Generation: c.generation}, c.wanted}
+		if body, err := w.change(kind, stands, wanted); body != nil || err != nil {
 			t.Errorf("%s: what is said of another object makes %s, %v", c.name, body, err)
 		}
 		wanted.Version.UID = "u"
-		s, body, err := w.change(key)
+		body, err := w.change(kind, stands, wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +105,7 @@ func TestPatch(t *testing.T) {
 			if err := json.Unmarshal(text, &is); err != nil || patch.Metadata.ResourceVersion != "5" || patch.Status["addresses"] != nil {
 				t.Errorf("%s: %s, %v", c.name, body, err)
 			}
-			got = printed(is, s.route)
+			got = printed(is, stands.route)
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -5,9 +5,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/config"
@@ -97,6 +95,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 }
 
 func (w *Writer) forget(k config.Key) {
+	w.queue.Forget(k)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.seen, k)
@@ -107,49 +106,41 @@ func (w *Writer) Changed(k config.Key) { w.queue.Add(k) }
 
 // write patches the status of an object unless it is up to date.
 func (w *Writer) write(ctx context.Context, k config.Key) error {
-	stands, body, err := w.change(k)
+	stands, wanted, body, err := w.change(k)
 	if err != nil || body == nil {
 		return err
 	}
-	if err := w.queue.Pace(ctx); err != nil {
-		return err
-	}
-	err = w.o.API.Patch(types.MergePatchType).AbsPath(stands.Path()).Param("fieldManager", w.o.Manager).
-		Body(body).Do(ctx).Error()
-	switch {
-	case err == nil:
-		w.o.Report.Wrote("status")
-	case apierrors.IsNotFound(err): // it was deleted meanwhile
+	gone, err := w.queue.Patch(ctx, k, work.Patch{
+		API: w.o.API, Path: stands.Path(), Manager: w.o.Manager, Body: body, Says: wanted, Generation: stands.Generation,
+	})
+	if gone {
 		w.forget(k)
-		return nil
-	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
-		return work.ErrWait
 	}
 	return err
 }
 
 // change returns the patch that an object's status needs; nil: none.
-func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
+func (w *Writer) change(k config.Key) (stands condition.Standing, wanted Wanted, body []byte, err error) {
 	w.mu.Lock()
 	stands, known := w.seen[k]
 	w.mu.Unlock()
 	if !known {
-		return stands, nil, nil
+		return stands, wanted, nil, nil
 	}
-	wanted := w.o.Wanted(k)
+	wanted = w.o.Wanted(k)
 	is := wanted.InForce
 	if wanted.Version.UID != stands.UID || wanted.Version.Generation < stands.Generation {
 		if is = wanted.Newest; is == (condition.Condition{}) {
 			body, err := waits(stands, wanted.Waits, time.Now())
-			return stands, body, err
+			return stands, wanted, body, err
 		}
 	}
 	all := wanted.Live
 	if is.Status == "False" {
 		all = condition.Condition{Type: live, Status: is.Status, Reason: is.Reason, Message: is.Message}
 	}
-	body, err := patch(stands, is, all, time.Now())
-	return stands, body, err
+	body, err = patch(stands, is, all, time.Now())
+	return stands, wanted, body, err
 }
 
 // patch returns the patch that sets the conditions; nil: the status has them already. A zero one stays as it is.

@@ -73,7 +73,7 @@ func TestWhichCondition(t *testing.T) {
 		Mine: func(map[string]string) bool { return true }, Wanted: func(config.Key) Wanted { return wanted },
 		Report: work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func(string, []mesh.Problem) {}),
 	})
-	if _, body, err := w.change(key); body != nil || err != nil {
+	if _, _, body, err := w.change(key); body != nil || err != nil {
 		t.Errorf("an object that is not in the cluster gets %s, %v", body, err)
 	}
 	o := &unstructured.Unstructured{}
@@ -94,7 +94,7 @@ func TestWhichCondition(t *testing.T) {
 		{"it waits", Wanted{Version: config.Stored{UID: "u", Generation: 2}, InForce: force, Newest: condition.Condition{}}, ""},
 	} {
 		wanted = c.wanted
-		_, body, err := w.change(key)
+		_, _, body, err := w.change(key)
 		if err != nil || c.status == "" && body != nil || !strings.Contains(string(body), `"status":"`+c.status) && c.status != "" {
 			t.Errorf("%s: %s, %v", c.name, body, err)
 		}
@@ -151,7 +151,7 @@ func TestLive(t *testing.T) {
 		}
 		w.Observe(o, false)
 		wanted = c.wanted
-		_, body, err := w.change(key)
+		_, _, body, err := w.change(key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,8 +44,9 @@ const (
 
 // Queue holds the keys of objects that may have to be written, each once, and writes them while Run runs.
 type Queue[K comparable] struct {
-	o     Options[K]
-	limit *rate.Limiter
+	o      Options[K]
+	limit  *rate.Limiter
+	rivals rivals[K]
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[K] // nil while it does not run
@@ -136,6 +137,7 @@ func (q *Queue[K]) step(ctx context.Context, queue workqueue.TypedRateLimitingIn
 		return true
 	}
 	err := q.do(ctx, k)
+	var rival rivalError
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
@@ -143,6 +145,10 @@ func (q *Queue[K]) step(ctx context.Context, queue workqueue.TypedRateLimitingIn
 		q.o.Report.Settled(q.o.Task, q.o.Name(k))
 	case errors.Is(err, ErrWait):
 		queue.AddRateLimited(k)
+	case errors.As(err, &rival):
+		q.o.Report.Failed(q.o.Task, q.o.Name(k), err)
+		queue.Forget(k)
+		queue.AddAfter(k, rival.wait)
 	case lacksRight(err):
 		q.o.Report.Failed(q.o.Task, q.o.Name(k), err)
 		queue.Forget(k)

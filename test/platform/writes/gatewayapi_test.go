@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -157,6 +158,21 @@ func TestGatewayStatuses(t *testing.T) {
 	// What another controller removes of ours comes again, in its place in the list.
 	w.Patch(t, routes+"/status", foreign)
 	w.parents(t, theirs, ours+"Accepted=True Accepted, ResolvedRefs=True ResolvedRefs")
+	// One that does so again and again is not answered each time.
+	undone := 0
+	for over := time.Now().Add(6 * time.Second); time.Now().Before(over); <-time.After(20 * time.Millisecond) {
+		var o gatewayv1.HTTPRoute
+		if err := w.get(t.Context(), routes, &o); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Status.Parents) == 2 {
+			undone++
+			w.Patch(t, routes+"/status", foreign)
+		}
+	}
+	if undone < 2 || undone > 5 {
+		t.Errorf("in six seconds another client undid the status %d times, want a few", undone)
+	}
 	w.Apply(t, strings.ReplaceAll(route, "name: edge,", "name: edge, sectionName: none,"))
 	w.parents(t, "example.com/other: Accepted=False No of -2", ours+"Accepted=False NoMatchingParent, ResolvedRefs=True ResolvedRefs")
 	w.gateway(t, 0, programmed, accepted+"Programmed=True Programmed")
