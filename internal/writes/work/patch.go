@@ -25,8 +25,8 @@ type Patch struct {
 	Generation int64
 }
 
-// Patch writes an object, but ever more rarely if another client undoes the same each time. gone: there is no such object any more. Do calls
-// it, and returns its error.
+// Patch writes an object, but ever more rarely if another client undoes the same each time. gone: there is no such object any more. Do
+// calls it, and returns its error.
 func (q *Queue[K]) Patch(ctx context.Context, k K, p Patch) (gone bool, err error) {
 	says, err := json.Marshal([]any{p.Says, p.Generation})
 	if err != nil {
