@@ -169,6 +169,7 @@ func (h *history) row(t *rapid.T) (name string, set source.Rows, gone source.Key
 			Labels: mesh.Labels(pick(t, "pod's labels", []string{"app=a", "app=a,tier=y", "app=aa,pod-template-hash=1", "app=a,tier=x"})),
 		}}
 	default:
+		name = kind + " " + namespace // both letters are the same row
 		k := mesh.NamespaceKey{Registry: "Kubernetes/east", Name: namespace}
 		gone.Namespaces, set.Namespaces = []mesh.NamespaceKey{k}, []mesh.Namespace{{Key: k}}
 	}

@@ -89,7 +89,14 @@ func world(t *testing.T, file string) (*httptest.Server, *sink) {
 	j.say, j.leaving, j.file = t.Logf, ctx, file
 	j.restore()
 	server := httptest.NewServer(j)
-	t.Cleanup(func() { stop(); server.CloseClientConnections(); server.Close(); run.Wait() })
+	t.Cleanup(func() {
+		stop()
+		server.CloseClientConnections()
+		server.Close()
+		run.Wait()
+		j.mu.Lock() // members that are being forgotten are written into the file
+		defer j.mu.Unlock()
+	})
 	return server, s
 }
 
