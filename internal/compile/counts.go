@@ -22,7 +22,7 @@ type ProblemKind struct {
 	Code     string
 }
 
-// Of counts the problems with a code.
+// Of returns how many problems have this code.
 func (c *Counts) Of(code string) (n int) {
 	for _, s := range []mesh.Severity{mesh.Info, mesh.Warning, mesh.Error} {
 		n += c.Kinds[ProblemKind{s, code}]

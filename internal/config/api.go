@@ -90,7 +90,7 @@ func (o *Object) SpecJSON() ([]byte, error) {
 // api returns the group of the object's kind and its preferred version: "networking.istio.io/v1".
 func (o *Object) api() (group string, is bool) {
 	if o.Native != nil {
-		return groupsByKind()[o.Kind] + "/v1", true
+		return o.Kind.Group() + "/v1", true
 	}
 	k, is := apisByKind()[o.Kind]
 	if !is {

@@ -2,7 +2,7 @@ package state
 
 import "time"
 
-// Take is take with a lease that nobody else holds.
+// Take calls take for a control plane that has seen no other holder.
 func (l *FolderLease) Take() error { return l.take(&seen{}, time.Now()) }
 
 // Renew renews it.

@@ -19,8 +19,8 @@ type Target struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// Of returns the target of a proxy. A proxy has none (ok is false) without a page of metrics, without a proven identity, or at an address
-// that other machines cannot reach. A proxy that could claim any address could make Prometheus request it.
+// Of returns the target of a proxy. ok is false if the agent serves no metrics, if the proxy has not proven its identity, or if other
+// machines cannot reach its address: Prometheus must not request an address that a proxy only claims.
 func Of(p mesh.Proxy) (t Target, ok bool) {
 	ip, err := netip.ParseAddr(p.IP)
 	if err != nil || p.Standing == mesh.Unproven || p.Standing == mesh.Proven && mesh.ReachOfIP(ip) != mesh.Anywhere || ip.IsMulticast() {

@@ -81,14 +81,7 @@ func TestEnvoyStartsWhileControlPlaneIsAway(t *testing.T) {
 }
 
 func TestHotRestartAsksTheControlPlaneForNothing(t *testing.T) {
-	p := newPlane(t)
-	p.fill(20)
-	p.start()
-	a := newAgent(t, p, true)
-	old := newEnvoy(t, a)
-	old.connect()
-	old.holds(p)
-	p.settled(1, 3)
+	p, a, old := connected(t, 20, true)
 	rig.Eventually(t, func() error { // the cache is kept
 		if c := a.relay.Status().Cache; c == nil || c.Resources != 41 {
 			return fmt.Errorf("%+v", c)

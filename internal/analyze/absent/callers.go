@@ -28,7 +28,7 @@ func (a accounts) add(namespace, name string) {
 // Has implements lacking.Accounts.
 func (a accounts) Has(of lacking.Account) bool { return a.by[of.Namespace][of.Name] }
 
-// Of returns the names of a namespace, for lacking.Accounts.
+// Of returns the service accounts of a namespace. It implements lacking.Accounts.
 func (a accounts) Of(namespace string) (names iter.Seq[string], known, whole bool) {
 	all, known := a.by[namespace]
 	return maps.Keys(all), known, !a.partly[namespace]

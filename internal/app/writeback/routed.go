@@ -2,10 +2,11 @@ package writeback
 
 import (
 	"fmt"
-	"maps"
+	"iter"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -47,15 +48,12 @@ func (w *Writer) routed(k config.Key) (out routed.Wanted) {
 // said of it: what the status says of the version before stays.
 func programmed(all []metav1.Condition, how reached.Outcome, why string) []metav1.Condition {
 	out := slices.Clone(all)
-	at := slices.IndexFunc(out, func(c metav1.Condition) bool {
-		return c.Type == string(gatewayv1.GatewayConditionProgrammed) && c.Status == metav1.ConditionTrue
-	})
-	switch {
-	case at < 0:
+	switch is := meta.FindStatusCondition(out, string(gatewayv1.GatewayConditionProgrammed)); {
+	case is == nil || is.Status != metav1.ConditionTrue:
 	case how == reached.Unknown:
-		out = slices.Delete(out, at, at+1)
+		meta.RemoveStatusCondition(&out, is.Type)
 	default:
-		out[at].Status, out[at].Reason, out[at].Message = metav1.ConditionFalse, string(gatewayv1.GatewayReasonPending), why
+		is.Status, is.Reason, is.Message = metav1.ConditionFalse, string(gatewayv1.GatewayReasonPending), why
 	}
 	return out
 }
@@ -66,29 +64,23 @@ const (
 	mostServedText = 200 << 10 // bytes: an annotation has room for 256 KiB
 )
 
-// servedHere tells the leader which Gateways have proxies here, if the turn changed that.
+// servedHere tells the leader which Gateways have proxies here.
 func (w *Writer) servedHere() {
-	changed := false
-	for c := range table.Changes(w.graph.GatewayAPI.Here) {
-		if changed = true; c.Has {
-			w.here[c.Key] = struct{}{}
-		} else {
-			delete(w.here, c.Key)
-		}
-	}
-	if changed {
-		w.Served(servedText(w.here))
-	}
+	var text string
+	w.graph.Store.Read(func(tx *table.Tx) { text = servedText(table.All(tx, w.graph.GatewayAPI.Here)) })
+	w.Served(text)
 }
 
 // servedText lists Gateways, one a line. Those that there is no room for are left out.
-func servedText(all map[config.Key]struct{}) string {
+func servedText(all iter.Seq2[config.Key, struct{}]) string {
 	var b strings.Builder
-	for i, k := range slices.SortedFunc(maps.Keys(all), config.CompareKey) {
+	listed := 0
+	for k := range all {
 		line := k.Namespace + "/" + k.Name + "\n"
-		if i == mostServed || b.Len()+len(line) > mostServedText {
+		if listed == mostServed || b.Len()+len(line) > mostServedText {
 			break
 		}
+		listed++
 		b.WriteString(line)
 	}
 	return b.String()

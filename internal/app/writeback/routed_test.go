@@ -19,9 +19,12 @@ func TestServed(t *testing.T) {
 		g.Store.Read(func(tx *table.Tx) { all, _ = table.Lookup(tx, g.GatewayAPI.Elsewhere.Table, "other") })
 		return all
 	}
-	own := map[config.Key]struct{}{}
-	for i := range mostServed + 1 {
-		own[config.Key{Kind: config.KubernetesGateway, Namespace: "shop", Name: fmt.Sprintf("g-%05d", i)}] = struct{}{}
+	own := func(yield func(config.Key, struct{}) bool) {
+		for i := range mostServed + 1 {
+			if !yield(config.Key{Kind: config.KubernetesGateway, Namespace: "shop", Name: fmt.Sprintf("g-%05d", i)}, struct{}{}) {
+				return
+			}
+		}
 	}
 	if err := w.servedElsewhere("other", servedText(own)); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,6 @@ type Writer struct {
 	root   string // the root namespace
 	signer string // of Kubernetes; empty: the mesh's authority signs
 	live   *reached.Tracker
-	here   map[config.Key]struct{} // Gateways of the Gateway API with proxies here; the loop has it
 	door   *door.Door
 }
 
@@ -44,7 +43,7 @@ var _ session.Machines = (*Writer)(nil)
 // New returns a writer for the cluster of o.Config. It reads the mesh from g, and what waits from at.
 func New(o writes.Options, g *compile.Graph, at *door.Door) (*Writer, error) {
 	o.Identity = environment.Replica()
-	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at, here: map[config.Key]struct{}{}}
+	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at}
 	out.live = reached.New(func(k config.Key) { out.Changed(k) }, func(text string) { out.Reached(text) })
 	o.Status, o.Routed, o.Controller = out.wanted, out.routed, gatewayapi.IsOurs
 	o.OnReached, o.OnServed = out.live.Peer, out.servedElsewhere

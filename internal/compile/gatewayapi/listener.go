@@ -55,12 +55,26 @@ func comparePort(a, b portKey) int {
 	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.port, b.port))
 }
 
+// listenersOf returns the listeners in the list of a Gateway or a ListenerSet. gateway is the Gateway that has them.
+func listenersOf(owner *config.Object, gateway config.Key) (out []*listener) {
+	switch spec := owner.Native.(type) {
+	case *gatewayv1.GatewaySpec:
+		for i, l := range spec.Listeners {
+			out = append(out, &listener{owner, gateway, i, l})
+		}
+	case *gatewayv1.ListenerSetSpec:
+		for i, l := range spec.Listeners {
+			out = append(out, &listener{owner, gateway, i, gatewayv1.Listener(l)})
+		}
+	}
+	return out
+}
+
 // declareListeners takes Gateways and ListenerSets apart.
 func (m *maker) declareListeners() {
 	own := table.Derive(m.gateways, "gatewayapi/own listeners", compareListener, sameListener,
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(listenerKey, *listener)) {
-			for i, spec := range native[gatewayv1.GatewaySpec](o).Listeners {
-				l := &listener{o, k, i, spec}
+			for _, l := range listenersOf(o, k) {
 				emit(l.key(), l)
 			}
 		})
@@ -73,8 +87,7 @@ func (m *maker) declareListeners() {
 			if !ok {
 				return
 			}
-			for i, e := range native[gatewayv1.ListenerSetSpec](o).Listeners {
-				l := &listener{o, gateway, i, gatewayv1.Listener(e)}
+			for _, l := range listenersOf(o, gateway) {
 				emit(l.key(), l)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -21,8 +22,6 @@ import (
 
 // Status is what an object's status says, in the API's own words. Its conditions have neither times nor generations.
 type Status struct {
-	// Controller is the one of the object's class: other controllers' parts of the status stay as they are.
-	Controller gatewayv1.GatewayController
 	Conditions []metav1.Condition            // of a GatewayClass, Gateway or ListenerSet
 	Listeners  []gatewayv1.ListenerStatus    // of a Gateway or ListenerSet
 	Parents    []gatewayv1.RouteParentStatus // of a route, with the controller of each
@@ -83,11 +82,9 @@ func (t *Tables) DeclareStatuses(
 ) {
 	t.Here = table.Derive(t.gateways, "gatewayapi/served here", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, struct{})) {
-			for i, spec := range native[gatewayv1.GatewaySpec](o).Listeners { // all have the same proxies, if they are served at all
-				if l := (&listener{o, k, i, spec}); served(r, l.madeKey()) {
-					emit(k, struct{}{})
-					return
-				}
+			// All listeners have the same proxies, if they are served at all.
+			if slices.ContainsFunc(listenersOf(o, k), func(l *listener) bool { return served(r, l.madeKey()) }) {
+				emit(k, struct{}{})
 			}
 		})
 	t.Elsewhere = table.NewInput(s, "gatewayapi/served elsewhere", cmp.Compare[string], slices.Equal[[]config.Key])
@@ -145,41 +142,39 @@ func (j judge) under(r *table.Reader, k config.Key, field string, is func(rest s
 
 // class is the status of a GatewayClass.
 func (j judge) class(_ *table.Reader, o *config.Object) *Status {
-	controller := native[gatewayv1.GatewayClassSpec](o).ControllerName
-	if !IsOurs(controller) {
+	if !IsOurs(native[gatewayv1.GatewayClassSpec](o).ControllerName) {
 		return nil
 	}
-	return &Status{Controller: controller, Conditions: []metav1.Condition{
+	return &Status{Conditions: []metav1.Condition{
 		condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, ""),
 	}}
 }
 
 // ofGateway is the status of a Gateway that is ours.
 func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
-	s := &Status{Controller: j.controllerOf(r, o)}
-	for i, spec := range native[gatewayv1.GatewaySpec](o).Listeners {
-		s.Listeners = append(s.Listeners, j.ofListener(r, &listener{o, o.Key, i, spec}))
-	}
-	s.Conditions = conditionsOf(s.Listeners)
-	return s
+	return j.ofListeners(r, listenersOf(o, o.Key))
 }
 
 // ofSet is the status of a ListenerSet of a Gateway that is ours.
 func (j judge) ofSet(r *table.Reader, o *config.Object) *Status {
 	gateway, ok, wrong := j.parent(r, o)
-	controller := j.controllerAt(r, gateway)
 	switch {
-	case controller == "":
+	case !table.Has(r, j.gateways, gateway):
 		return nil
 	case !ok:
-		return &Status{Controller: controller, Conditions: []metav1.Condition{
+		return &Status{Conditions: []metav1.Condition{
 			condition(gatewayv1.ListenerSetConditionAccepted, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 			condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 		}}
 	}
-	s := &Status{Controller: controller}
-	for i, e := range native[gatewayv1.ListenerSetSpec](o).Listeners {
-		s.Listeners = append(s.Listeners, j.ofListener(r, &listener{o, gateway, i, gatewayv1.Listener(e)}))
+	return j.ofListeners(r, listenersOf(o, gateway))
+}
+
+// ofListeners is the status of an object with these listeners.
+func (j judge) ofListeners(r *table.Reader, all []*listener) *Status {
+	s := &Status{}
+	for _, l := range all {
+		s.Listeners = append(s.Listeners, j.ofListener(r, l))
 	}
 	s.Conditions = conditionsOf(s.Listeners)
 	return s
@@ -199,7 +194,7 @@ func conditionsOf(all []gatewayv1.ListenerStatus) []metav1.Condition {
 	valid, programmed := 0, 0
 	var wrong, waits []string
 	for _, l := range all {
-		switch is := conditionAt(l.Conditions, string(gatewayv1.ListenerConditionProgrammed)); {
+		switch is := meta.FindStatusCondition(l.Conditions, string(gatewayv1.ListenerConditionProgrammed)); {
 		case is.Status == metav1.ConditionTrue:
 			valid, programmed = valid+1, programmed+1
 		case is.Reason == string(gatewayv1.ListenerReasonPending):
@@ -224,14 +219,6 @@ func conditionsOf(all []gatewayv1.ListenerStatus) []metav1.Condition {
 		return is(false, gatewayv1.GatewayReasonPending, waits[0])
 	}
 	return is(false, gatewayv1.GatewayReasonInvalid, accepted.Message)
-}
-
-func conditionAt(all []metav1.Condition, typ string) metav1.Condition {
-	i := slices.IndexFunc(all, func(c metav1.Condition) bool { return c.Type == typ })
-	if i < 0 {
-		return metav1.Condition{}
-	}
-	return all[i]
 }
 
 // ofListener is the status of a listener.
@@ -332,7 +319,6 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *Status {
 		if p, is := j.under(r, o.Key, at, anything); is {
 			accepted = condition(gatewayv1.RouteConditionAccepted, false, whyRefused(p), p.Message)
 		}
-		out.Controller = cmp.Or(out.Controller, controller)
 		out.Parents = append(out.Parents, gatewayv1.RouteParentStatus{
 			ParentRef: ref, ControllerName: controller, Conditions: append([]metav1.Condition{accepted}, rest...),
 		})

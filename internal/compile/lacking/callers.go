@@ -21,8 +21,8 @@ type Account struct{ Namespace, Name string }
 // Accounts are the service accounts of all known workloads, by namespace.
 type Accounts interface {
 	Has(Account) bool
-	// Of returns the names in a namespace. known says that there is such a namespace, whole that the account of each of its workloads is
-	// known.
+	// Of returns the account names of a namespace. known reports whether the namespace exists. whole reports whether the account of every
+	// workload in it is known.
 	Of(namespace string) (names iter.Seq[string], known, whole bool)
 	Namespaces() iter.Seq[string]
 }

@@ -2,7 +2,6 @@ package address
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -166,15 +165,12 @@ func (w *Writer) write(ctx context.Context, n Name) error {
 	if want == nil {
 		want = []point{}
 	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": stands.version, "uid": stands.uid},
-		"status":   map[string]any{"loadBalancer": map[string]any{"ingress": want}},
-	})
+	body, err := work.StatusPatch(stands.version, stands.uid, map[string]any{"loadBalancer": map[string]any{"ingress": want}})
 	if err != nil {
 		return err
 	}
 	_, err = w.queue.Patch(ctx, n, work.Patch{
-		API: w.o.API, Path: "/apis/networking.k8s.io/v1/namespaces/" + n.Namespace + "/ingresses/" + n.Name + "/status",
+		API: w.o.API, Path: work.StatusPath("networking.k8s.io/v1", "Ingress", n.Namespace, n.Name),
 		Manager: w.o.Manager, Body: body, Says: want,
 	})
 	return err

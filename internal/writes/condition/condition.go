@@ -1,15 +1,13 @@
 package condition
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"fairway/internal/spelling"
+	"fairway/internal/writes/work"
 )
 
 // Condition is one of a status. Times are as in RFC 3339.
@@ -72,10 +70,7 @@ func (s Standing) Same(o Standing) bool {
 }
 
 // Path returns the API server's path of the status.
-func (s Standing) Path() string {
-	plural := strings.ToLower(spelling.Plural(s.kind))
-	return "/apis/" + s.apiVersion + "/namespaces/" + s.namespace + "/" + plural + "/" + s.name + "/status"
-}
+func (s Standing) Path() string { return work.StatusPath(s.apiVersion, s.kind, s.namespace, s.name) }
 
 // Patch returns the merge patch that sets the own condition to is, the other one to also, and the status's generation to observed (0:
 // none). A zero condition is left out. The patch applies only to the version that was seen.
@@ -91,10 +86,7 @@ func (s Standing) Patch(is, also Condition, observed int64) ([]byte, error) {
 	if observed != 0 {
 		status["observedGeneration"] = observed
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": s.Version, "uid": s.UID},
-		"status":   status,
-	})
+	return work.StatusPatch(s.Version, s.UID, status)
 }
 
 // number parses a generation, which is a number, or its digits as protobuf writes it in JSON.

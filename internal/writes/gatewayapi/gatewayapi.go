@@ -2,9 +2,7 @@ package gatewayapi
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
-	"fairway/internal/spelling"
 	"fairway/internal/writes/work"
 )
 
@@ -106,7 +103,8 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 		return
 	}
 	now := standing{
-		path: pathOf(o), uid: string(o.GetUID()), version: o.GetResourceVersion(), generation: o.GetGeneration(), route: routes(kind),
+		path: work.StatusPath(o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()),
+		uid:  string(o.GetUID()), version: o.GetResourceVersion(), generation: o.GetGeneration(), route: routes(kind),
 	}
 	if status, _ := o.Object["status"].(map[string]any); status != nil {
 		// An API server lets no other status in than one of the API's form. If one does, what cannot be read is written anew.
@@ -136,15 +134,6 @@ func routes(kind config.Kind) bool {
 		return true
 	}
 	return false
-}
-
-// pathOf returns the API server's path of an object's status.
-func pathOf(o *unstructured.Unstructured) string {
-	path := "/apis/" + o.GetAPIVersion()
-	if o.GetNamespace() != "" {
-		path += "/namespaces/" + o.GetNamespace()
-	}
-	return path + "/" + strings.ToLower(spelling.Plural(o.GetKind())) + "/" + o.GetName() + "/status"
 }
 
 func (w *Writer) forget(k config.Key) {
@@ -204,10 +193,7 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 			status["listeners"] = append([]gatewayv1.ListenerStatus{}, next.Listeners...)
 		}
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": stands.version, "uid": stands.uid},
-		"status":   status,
-	})
+	return work.StatusPatch(stands.version, stands.uid, status)
 }
 
 // merged returns conditions with the wanted ones in the place of those of their types. A status that says the same keeps its time.

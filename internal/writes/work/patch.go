@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,7 +12,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"fairway/internal/spelling"
 )
+
+// StatusPath returns the API server's path of an object's status. An empty namespace: the object is in none.
+func StatusPath(apiVersion, kind, namespace, name string) string {
+	path := "/apis/" + apiVersion
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + strings.ToLower(spelling.Plural(kind)) + "/" + name + "/status"
+}
+
+// StatusPatch returns the merge patch that sets fields of an object's status. It applies only to the version that was seen.
+func StatusPatch(version, uid string, status any) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version, "uid": uid}, "status": status})
+}
 
 // Patch is a merge patch of an object.
 type Patch struct {

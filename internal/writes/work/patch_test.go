@@ -54,3 +54,18 @@ func TestRivals(t *testing.T) {
 		t.Errorf("an object that is gone leaves %v", r.by)
 	}
 }
+
+// The names of Istio's kinds in paths are those of their CRDs.
+func TestStatusPath(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Gateway": "gateways", "ServiceEntry": "serviceentries", "AuthorizationPolicy": "authorizationpolicies", "Telemetry": "telemetries",
+		"Sidecar": "sidecars", "ProxyConfig": "proxyconfigs", "PeerAuthentication": "peerauthentications",
+	} {
+		if got := StatusPath("g/v1", kind, "n", "x"); got != "/apis/g/v1/namespaces/n/"+want+"/x/status" {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+	if got := StatusPath("g/v1", "GatewayClass", "", "x"); got != "/apis/g/v1/gatewayclasses/x/status" {
+		t.Errorf("an object in no namespace: %s", got)
+	}
+}

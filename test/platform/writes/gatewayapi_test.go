@@ -155,7 +155,7 @@ func TestGatewayStatuses(t *testing.T) {
 	if after := w.parents(t, theirs, ours+"Accepted=True Accepted, ResolvedRefs=True ResolvedRefs"); after != before {
 		t.Errorf("the route was written again: it was in version %s, and is in %s", before, after)
 	}
-	// What another controller removes of ours comes again, in its place in the list.
+	// If another controller removes our part of the status, it is written again.
 	w.Patch(t, routes+"/status", foreign)
 	w.parents(t, theirs, ours+"Accepted=True Accepted, ResolvedRefs=True ResolvedRefs")
 	// One that does so again and again is not answered each time.

@@ -9,37 +9,32 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/config/schemas"
+	"fairway/internal/config/schemas/published"
 )
 
 func main() {
-	published := flag.String("published", "", "file for the CRDs as they are published, in place of the schemas")
+	to := flag.String("published", "", "file for the CRDs as they are published, in place of the schemas")
 	flag.Parse()
-	if err := run("data", *published); err != nil {
+	if err := run("data", *to); err != nil {
 		fmt.Fprintln(os.Stderr, "schemas:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, published string) error {
-	module, err := moduleDir("istio.io/api")
+func run(dir, to string) error {
+	raw, err := published.Istio()
 	if err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(filepath.Join(module, "kubernetes", "customresourcedefinitions.gen.yaml"))
-	if err != nil {
-		return err
-	}
-	if published != "" {
-		return replace(published, raw)
+	if to != "" {
+		return replace(to, raw)
 	}
 	for _, doc := range bytes.Split(raw, []byte("\n---\n")) {
 		crd := new(apiextensionsv1.CustomResourceDefinition)
@@ -54,18 +49,6 @@ func run(dir, published string) error {
 		}
 	}
 	return eachGatewayCRD(func(crd *apiextensionsv1.CustomResourceDefinition) error { return write(dir, crd) })
-}
-
-// moduleDir asks the go tool where the version of the module that go.mod names is unpacked, and has it fetched if need be.
-func moduleDir(path string) (string, error) {
-	if out, err := exec.Command("go", "mod", "download", path).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go mod download %s: %w: %s", path, err, out)
-	}
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", path).Output()
-	if err != nil {
-		return "", fmt.Errorf("go list -m %s: %w", path, err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 func write(dir string, crd *apiextensionsv1.CustomResourceDefinition) error {

@@ -1,4 +1,4 @@
-// Package published has the CRDs of the Gateway API as its release has them. What builds this program, and tests it, uses them.
+// Package published reads the CRDs of Istio and of the Gateway API as their releases have them. Only code generation and tests use it.
 package published
 
 import (
@@ -10,8 +10,30 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"strings"
 )
+
+// Istio returns Istio's CRDs: YAML documents in one text.
+func Istio() ([]byte, error) {
+	module, err := moduleDir("istio.io/api")
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(module, "kubernetes", "customresourcedefinitions.gen.yaml"))
+}
+
+// moduleDir asks the go tool where the version of the module that go.mod names is unpacked, and has it fetched if need be.
+func moduleDir(path string) (string, error) {
+	if out, err := exec.Command("go", "mod", "download", path).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go mod download %s: %w: %s", path, err, out)
+	}
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", path).Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m %s: %w", path, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
 
 // gatewayAPI is the release of the Gateway API whose CRDs are read, and the hash of its module, as go.sum would have it. Its Go code wants
 // a newer Go than ours, so that the module cannot be one of go.mod's: its archive alone is read.

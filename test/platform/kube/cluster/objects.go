@@ -8,9 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -185,11 +182,7 @@ func plural(kind string) string {
 // Definitions are the CRDs that Istio and the Gateway API publish, by the name of each.
 func Definitions(t testing.TB) map[string]Object {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "kubernetes", "customresourcedefinitions.gen.yaml"))
+	text, err := published.Istio()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +210,7 @@ func (c *Cluster) Define(t testing.TB, names ...string) {
 	}
 	for _, name := range names {
 		if all[name] == nil {
-			t.Fatalf("nobody publishes %s", name)
+			t.Fatalf("neither Istio nor the Gateway API publishes %s", name)
 		}
 		c.define(t, all[name])
 	}
