@@ -122,8 +122,8 @@ func (h *Handlers) do(r *http.Request, work func(ctx context.Context)) error {
 	defer cancel()
 	done := make(chan any, 1)
 	go func() {
-		defer place.Free()
 		defer func() { done <- recover() }()
+		defer place.Free() // before the caller goes on
 		work(ctx)
 	}()
 	select {

@@ -178,6 +178,10 @@ func shown(p Params) []*corev3.HeaderValue {
 // dynamicResources: clusters and listeners over one incremental ADS stream. An Envoy without a timeout on its first fetch
 // waits for its control plane instead of going live with nothing.
 func dynamicResources(p Params) *bootstrapv3.Bootstrap_DynamicResources {
+	longest := 10 * time.Second
+	if p.DiscoverySocket == "" && len(p.Others) > 0 {
+		longest = 2 * time.Second // another control plane is there: see amongOthers
+	}
 	return &bootstrapv3.Bootstrap_DynamicResources{
 		LdsConfig: overADS(),
 		CdsConfig: overADS(),
@@ -192,7 +196,7 @@ func dynamicResources(p Params) *bootstrapv3.Bootstrap_DynamicResources {
 					// Between attempts to open the stream, with jitter, so that a restarted control plane is not stormed.
 					RetryPolicy: &corev3.RetryPolicy{RetryBackOff: &corev3.BackoffStrategy{
 						BaseInterval: durationpb.New(200 * time.Millisecond),
-						MaxInterval:  durationpb.New(10 * time.Second),
+						MaxInterval:  durationpb.New(longest),
 					}},
 				}},
 			}},

@@ -24,7 +24,7 @@ const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // xdsCluster returns the cluster of the control plane, or of the relay to it. A dead connection is noticed within 40 seconds: by HTTP/2
 // pings if the network drops packets, by TCP keepalive if a middlebox forgets idle flows. If there are several control planes, it is
-// noticed within two seconds, and Envoy goes on with another one: one that fails is not tried again for a while.
+// noticed within two seconds, and Envoy goes on with another one.
 func xdsCluster(p Params) *clusterv3.Cluster {
 	timeout := p.ConnectTimeout
 	if timeout == 0 {
@@ -47,7 +47,8 @@ func xdsCluster(p Params) *clusterv3.Cluster {
 	return c
 }
 
-// amongOthers adds further hosts to a cluster of one. A random one is used, and one failure ejects a host, unless all fail.
+// amongOthers adds further hosts to a cluster of one. A random one is used, and one failure ejects a host for two seconds, then for four,
+// up to ten. An ejection is short because the host may be the only one that is back when the next one fails.
 func amongOthers(c *clusterv3.Cluster, others []HostPort) {
 	for _, o := range others {
 		to := &c.LoadAssignment.Endpoints[0].LbEndpoints
@@ -62,7 +63,8 @@ func amongOthers(c *clusterv3.Cluster, others []HostPort) {
 		EnforcingConsecutiveGatewayFailure: wrapperspb.UInt32(100),
 		EnforcingConsecutive_5Xx:           wrapperspb.UInt32(0),
 		EnforcingSuccessRate:               wrapperspb.UInt32(0),
-		BaseEjectionTime:                   durationpb.New(10 * time.Second),
+		Interval:                           durationpb.New(time.Second), // when ejections end
+		BaseEjectionTime:                   durationpb.New(2 * time.Second),
 		MaxEjectionTime:                    durationpb.New(10 * time.Second),
 		MaxEjectionPercent:                 wrapperspb.UInt32(100),
 	}

@@ -331,7 +331,7 @@ func TestDirect(t *testing.T) {
 		at(first)
 		took := time.Since(began)
 		t.Logf("%s: moved after %s", signal, took.Round(10*time.Millisecond))
-		if took > 8*time.Second {
+		if took > 12*time.Second { // an ejection of the other one, and a few attempts two seconds apart
 			t.Errorf("%s: moved after %s", signal, took)
 		}
 		processes[first].Signal(syscall.SIGCONT)
