@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
+	"fairway/internal/config/document"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -92,11 +93,19 @@ func (g *Graph) placedProblems(c *problemCache) []mesh.Problem {
 		}
 	})
 	lines := map[place]found{}
+	var last struct { // the object that was parsed last: rows of one object mostly follow each other
+		object config.Key
+		in     config.Written
+		lines  *document.Lines
+	}
 	for i := range out {
 		out[i] = at[i].placed(out[i], func(at place, w config.Written) int {
 			line, known := c.lines[at]
 			if !known || !line.in.Equal(w) {
-				line = found{w, w.Line(at.field)}
+				if last.lines == nil || last.object != at.object || !last.in.Equal(w) {
+					last.object, last.in, last.lines = at.object, w, w.Lines()
+				}
+				line = found{w, last.lines.Of(at.field)}
 			}
 			lines[at] = line
 			return line.line

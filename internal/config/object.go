@@ -124,10 +124,15 @@ func Older(a, b *Object) int {
 // Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written has the line of the
 // nearest field around it. The line is 0 if there is no text. Each call parses the text, so Line is for problems, not for every row.
 func (w Written) Line(field string) int {
+	return w.Lines().Of(field)
+}
+
+// Lines returns the lines of all fields, for those who ask for several of one object: it costs what reading the object costs.
+func (w Written) Lines() *document.Lines {
 	if len(w.Text) == 0 {
-		return 0
+		return &document.Lines{}
 	}
-	return document.IndexLines(Document{Line: max(w.Ref.Line, 1), Text: w.Text}).Of(field)
+	return document.IndexLines(Document{Line: max(w.Ref.Line, 1), Text: w.Text})
 }
 
 // Problem makes a problem about one field of the object, or about the whole of it where field is empty.
