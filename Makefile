@@ -146,6 +146,7 @@ soak: schemas envoy kube registries ## hours: edits under real traffic for SOAK=
 	$(GO) test ./test/histories -count 1 -timeout 6h -run 'Cluster$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run RegistriesPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run Twins -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
+	$(GO) test ./test/platform/registry -count 1 -timeout 1h -v -run '^TestConformance$$/^alone$$' -services 5000
 	FAIRWAY_KILLS=60 $(GO) test ./test/platform/state -count 1 -timeout 1h -v -run TestKills
 	$(GO) test ./test/histories -count 1 -timeout 6h -run ClusterPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 

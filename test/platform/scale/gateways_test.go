@@ -17,7 +17,7 @@ import (
 	"fairway/test/rig"
 )
 
-var gateways = flag.Int("gateways", 50, "Gateways of the Gateway API in the larger mesh, of ten listeners and ten HTTPRoutes each; the smaller one has 10")
+var gateways = flag.Int("gateways", 50, "Gateways of the larger mesh, of ten listeners and ten HTTPRoutes each; the smaller one has 10")
 
 // edge is a folder with Gateways and HTTPRoutes: each Gateway has ten listeners, with a route each, and all routes lead to one of a hundred
 // services.
