@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
-
 	"sigs.k8s.io/gateway-api/conformance"
+	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance/tests"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 	"sigs.k8s.io/yaml"
@@ -19,7 +18,7 @@ import (
 var (
 	list    = flag.Bool("list", false, "print each test's name and features, and run none")
 	only    = flag.String("only", "", "comma-separated names of the tests to run; empty: all tests")
-	results = flag.String("results", "", "file to write: a line for each test, with its result, seconds and name")
+	results = flag.String("results", "", "file to write: a line for each test that has ended, with its result, seconds and name")
 )
 
 // TestConformance runs the suite. It takes the suite's own flags, too: -conformance-profiles, -all-features, -skip-tests, -report-output, …
@@ -38,7 +37,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := conformance.DefaultOptions(t)
-	r := recorder{}
+	r := newRecorder(t, *results)
 	options.Hook = r.hook
 	s, err := suite.NewConformanceTestSuite(options)
 	if err != nil {
@@ -46,7 +45,7 @@ func TestConformance(t *testing.T) {
 	}
 	// Parallel tests end after this function has returned. Cleanups run after them.
 	t.Cleanup(func() {
-		r.write(t, *results)
+		r.close(t)
 		report(t, s, options.ReportOutputPath)
 	})
 	s.Setup(t, chosen)

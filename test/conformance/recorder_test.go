@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,16 +11,28 @@ import (
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 )
 
-// recorder keeps each test's result and how long it ran.
+// recorder writes a line for each test that has ended: its result, its seconds and its name. The lines of a run that is stopped stay.
 type recorder struct {
+	out *os.File // nil: nothing is written
+
 	mu      sync.Mutex
 	started map[string]time.Time
-	lines   []string
+}
+
+func newRecorder(t *testing.T, path string) *recorder {
+	r := &recorder{started: map[string]time.Time{}}
+	if path == "" {
+		return r
+	}
+	var err error
+	if r.out, err = os.Create(path); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // timed returns the tests, each of which records when it starts.
 func (r *recorder) timed(all []suite.ConformanceTest) []suite.ConformanceTest {
-	r.started = map[string]time.Time{}
 	out := slices.Clone(all)
 	for i := range out {
 		run, name := out[i].Test, out[i].ShortName
@@ -35,7 +46,7 @@ func (r *recorder) timed(all []suite.ConformanceTest) []suite.ConformanceTest {
 	return out
 }
 
-// hook records a test that has ended. The suite calls it for skipped tests as well.
+// hook records a test that has ended. The suite calls it for skipped tests, too.
 func (r *recorder) hook(t *testing.T, test suite.ConformanceTest, _ *suite.ConformanceTestSuite) {
 	result := "passed"
 	switch {
@@ -50,24 +61,20 @@ func (r *recorder) hook(t *testing.T, test suite.ConformanceTest, _ *suite.Confo
 	if at, ok := r.started[test.ShortName]; ok {
 		seconds = time.Since(at).Seconds()
 	}
-	r.lines = append(r.lines, fmt.Sprintf("%s %.1f %s\n", result, seconds, test.ShortName))
-}
-
-// write writes the lines in the order of their tests' names.
-func (r *recorder) write(t *testing.T, path string) {
-	if path == "" {
+	if r.out == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	slices.SortFunc(r.lines, func(a, b string) int { return strings.Compare(field(a), field(b)) })
-	if err := os.WriteFile(path, []byte(strings.Join(r.lines, "")), 0o644); err != nil {
+	if _, err := fmt.Fprintf(r.out, "%s %.1f %s\n", result, seconds, test.ShortName); err != nil {
 		t.Error(err)
 	}
 }
 
-func field(line string) string {
-	_, name, _ := strings.Cut(line, " ")
-	_, name, _ = strings.Cut(name, " ")
-	return name
+// close closes the file once all tests have ended.
+func (r *recorder) close(t *testing.T) {
+	if r.out == nil {
+		return
+	}
+	if err := r.out.Close(); err != nil {
+		t.Error(err)
+	}
 }

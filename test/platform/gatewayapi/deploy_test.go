@@ -120,7 +120,8 @@ func deployOne(ctx context.Context, t *testing.T, w *world.World, g *gatewayv1.G
 	))
 	if done[string(g.UID)] != text {
 		for _, o := range objects(t, text) {
-			if _, err := w.Do(ctx, http.MethodPatch, o.path+"?fieldManager=deploy&force=true", "application/apply-patch+yaml", o.body); err != nil {
+			const how = "?fieldManager=deploy&force=true"
+			if _, err := w.Do(ctx, http.MethodPatch, o.path+how, "application/apply-patch+yaml", o.body); err != nil {
 				return err
 			}
 		}

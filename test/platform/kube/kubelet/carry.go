@@ -107,7 +107,7 @@ func (c *carrier) listen(ip, at string, b backend) error {
 	}
 	if packets != nil {
 		c.fronts[key] = packets
-		c.k.under.Go(func() { relay(c.k.ctx, packets, b) })
+		c.k.under.Go(func() { relay(c.k.ctx, packets, b.dial) })
 		return nil
 	}
 	c.fronts[key] = l

@@ -5,13 +5,15 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"fairway/test/platform/kube/front"
 )
 
 // quiet is how long a UDP client keeps its endpoint without a packet.
 const quiet = 30 * time.Second
 
-// relay forwards UDP packets to a Service's endpoints until its socket closes: each client address has an endpoint of its own.
-func relay(ctx context.Context, from net.PacketConn, to backend) {
+// relay forwards UDP packets to what dial connects to, until its socket closes: each client address has a connection of its own.
+func relay(ctx context.Context, from net.PacketConn, dial front.Dial) {
 	ctx, cancel := context.WithCancel(ctx)
 	var mu sync.Mutex
 	var under sync.WaitGroup
@@ -35,7 +37,7 @@ func relay(ctx context.Context, from net.PacketConn, to backend) {
 		out := clients[client.String()]
 		mu.Unlock()
 		if out == nil {
-			if out, err = to.dial(ctx, "udp", ""); err != nil {
+			if out, err = dial(ctx, "udp", ""); err != nil {
 				continue // without an endpoint the packet is lost
 			}
 			mu.Lock()

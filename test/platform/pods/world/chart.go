@@ -51,7 +51,8 @@ func StartChart(t testing.TB, replicas int) *World {
 	return w
 }
 
-// Install runs pilotctl install in a cluster that has no mesh yet, with the images of hub fairway and with values of the chart (NAME=VALUE).
+// Install runs pilotctl install in a cluster that has no mesh yet, with the images of hub fairway and with values of the chart
+// (NAME=VALUE).
 func (w *World) Install(t testing.TB, values ...string) {
 	t.Helper()
 	args := []string{"install", "--kubeconfig", w.Kubeconfig(t, nil, "admin", "system:masters")}
