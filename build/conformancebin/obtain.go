@@ -17,7 +17,7 @@ import (
 	"fairway/build/envoybin"
 )
 
-// Programs are the paths of what was built.
+// Programs are the paths of the built programs.
 type Programs struct {
 	Suite string // the test binary of test/conformance
 	Echo  string // echo-basic, the entry point of the suite's image of that name
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// Obtain returns the programs, building them first where they are missing. What it says of its progress goes to log.
+// Obtain returns the programs, building them first where they are missing. It logs its progress to log.
 func Obtain(ctx context.Context, log io.Writer) (Programs, error) {
 	root, err := envoybin.Root()
 	if err != nil {
@@ -81,7 +81,7 @@ func Obtain(ctx context.Context, log io.Writer) (Programs, error) {
 
 func (p Programs) complete() bool { return binary.IsExecutable(p.Suite) && binary.IsExecutable(p.Echo) }
 
-// build runs the go command in a module, and renames what it makes to path.
+// build runs the go command in a module, and renames the result to path.
 func build(ctx context.Context, log io.Writer, module, path string, args []string) error {
 	scratch, err := os.MkdirTemp(filepath.Dir(path), "build-")
 	if err != nil {

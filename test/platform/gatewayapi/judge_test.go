@@ -40,7 +40,7 @@ func expected(text string) (map[string]string, error) {
 	return out, nil
 }
 
-// faults compares the results of a run with what is expected, and returns the differences in the order of the tests' names.
+// faults compares the results of a run with the expected ones, and returns the differences in the order of the tests' names.
 func faults(results, expected map[string]string) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		reason := expected[name]
@@ -64,7 +64,7 @@ func passed(results map[string]string) (n int) {
 	return n
 }
 
-// judge reports the differences between a run and what is expected. With -update it writes the report into docs/conformance.
+// judge reports the differences between a run and the expected results. With -update it writes the report into docs/conformance.
 func judge(t *testing.T, name string, results map[string]string, report string) {
 	t.Helper()
 	known, err := expected(failingText)

@@ -82,7 +82,7 @@ func (c *carrier) sync() error {
 	return json.NewDecoder(body).Decode(new(json.RawMessage))
 }
 
-// listen forwards what comes to an address.
+// listen forwards the traffic of an address.
 func (c *carrier) listen(ip, at string, b backend) error {
 	key := string(b.protocol) + " " + at
 	if c.fronts[key] != nil {

@@ -12,7 +12,7 @@ import (
 // quiet is how long a UDP client keeps its endpoint without a packet.
 const quiet = 30 * time.Second
 
-// relay forwards UDP packets to what dial connects to, until its socket closes: each client address has a connection of its own.
+// relay forwards UDP packets to the connections that dial makes, until its socket closes: each client address has a connection of its own.
 func relay(ctx context.Context, from net.PacketConn, dial front.Dial) {
 	ctx, cancel := context.WithCancel(ctx)
 	var mu sync.Mutex
