@@ -3,7 +3,9 @@ package kubelet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -18,11 +20,11 @@ import (
 	"fairway/test/platform/kube/front"
 )
 
-// Carry has connections to the addresses of all Services reach their ready endpoints, as a cluster's kube-proxy has them, until the test
-// ends. It carries TCP alone, and not the Service kubernetes, which has no pods.
+// Carry forwards connections and UDP packets from the addresses of all Services to their ready endpoints, as a cluster's kube-proxy does,
+// until the test ends. It also does so for the addresses that Balance assigns. The Service kubernetes is left out: it has no pods.
 func (k *Kubelet) Carry(t testing.TB) {
 	t.Helper()
-	c := carrier{k: k, t: t, fronts: map[string]net.Listener{}, had: map[string]bool{}}
+	c := carrier{k: k, t: t, fronts: map[string]io.Closer{}, had: map[string]bool{}}
 	k.under.Go(func() {
 		for {
 			if err := c.sync(); err != nil && k.ctx.Err() == nil {
@@ -41,8 +43,8 @@ func (k *Kubelet) Carry(t testing.TB) {
 type carrier struct {
 	k      *Kubelet
 	t      testing.TB
-	fronts map[string]net.Listener // by address and port
-	had    map[string]bool         // addresses of Host's
+	fronts map[string]io.Closer // by protocol, address and port
+	had    map[string]bool      // addresses of Host's
 }
 
 // sync listens for the Services that there are, and returns when there may be others.
@@ -56,14 +58,13 @@ func (c *carrier) sync() error {
 		if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone || s.Namespace == "default" && s.Name == "kubernetes" {
 			continue
 		}
-		for _, port := range s.Spec.Ports {
-			if port.Protocol != corev1.ProtocolTCP {
-				continue
-			}
-			at := net.JoinHostPort(s.Spec.ClusterIP, strconv.Itoa(int(port.Port)))
-			wanted[at] = true
-			if err := c.listen(at, backend{c.k, s.Namespace, s.Name, port.Name, new(atomic.Uint32)}); err != nil {
-				return err
+		for _, ip := range append(balanced(&s), s.Spec.ClusterIP) {
+			for _, port := range s.Spec.Ports {
+				at := net.JoinHostPort(ip, strconv.Itoa(int(port.Port)))
+				wanted[string(port.Protocol)+" "+at] = true
+				if err := c.listen(ip, at, backend{c.k, s.Namespace, s.Name, port.Name, port.Protocol, new(atomic.Uint32)}); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -81,27 +82,35 @@ func (c *carrier) sync() error {
 	return json.NewDecoder(body).Decode(new(json.RawMessage))
 }
 
-// listen forwards connections that come to an address.
-func (c *carrier) listen(at string, b backend) error {
-	if c.fronts[at] != nil {
+// listen forwards the traffic of an address.
+func (c *carrier) listen(ip, at string, b backend) error {
+	key := string(b.protocol) + " " + at
+	if c.fronts[key] != nil {
 		return nil
-	}
-	ip, _, err := net.SplitHostPort(at)
-	if err != nil {
-		return err
 	}
 	if !c.had[ip] {
 		c.k.network.Serve(c.t, ip)
 		c.had[ip] = true
 	}
 	var l net.Listener
-	if failed := c.k.network.Host.Inside(func() { l, err = net.Listen("tcp", at) }); failed != nil {
-		return failed
-	}
-	if err != nil {
+	var packets net.PacketConn
+	var err error
+	failed := c.k.network.Host.Inside(func() {
+		if b.protocol == corev1.ProtocolUDP {
+			packets, err = net.ListenPacket("udp", at)
+		} else {
+			l, err = net.Listen("tcp", at)
+		}
+	})
+	if err = errors.Join(failed, err); err != nil {
 		return err
 	}
-	c.fronts[at] = l
+	if packets != nil {
+		c.fronts[key] = packets
+		c.k.under.Go(func() { relay(c.k.ctx, packets, b.dial) })
+		return nil
+	}
+	c.fronts[key] = l
 	front.Start(c.t, l, b.dial, b.name)
 	return nil
 }
@@ -110,6 +119,7 @@ func (c *carrier) listen(at string, b backend) error {
 type backend struct {
 	k                     *Kubelet
 	namespace, name, port string
+	protocol              corev1.Protocol
 	turn                  *atomic.Uint32
 }
 
@@ -123,7 +133,7 @@ func (b backend) dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	var to []string
 	for _, slice := range all.Items {
 		i := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
-			return p.Port != nil && p.Name != nil && *p.Name == b.port
+			return p.Port != nil && p.Name != nil && *p.Name == b.port && (p.Protocol == nil || *p.Protocol == b.protocol)
 		})
 		if i < 0 {
 			continue

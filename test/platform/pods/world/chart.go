@@ -45,18 +45,24 @@ func StartBare(t testing.TB, hub string, more map[string]kubelet.Image) *World {
 func StartChart(t testing.TB, replicas int) *World {
 	t.Helper()
 	w := StartBare(t, "fairway", nil)
-	install := rig.Launch(t, rig.Command{
-		Name: "pilotctl", Path: Programs[3].Path(t), Dir: w.dir, In: w.Network.Host,
-		Args: []string{
-			"install", "--kubeconfig", w.Kubeconfig(t, nil, "admin", "system:masters"), "--set", "pilot.autoscaleEnabled=false",
-			"--set", "global.hub=fairway",
-			"--set", fmt.Sprintf("pilot.replicaCount=%d", replicas), "--set", "meshConfig.defaultConfig.concurrency=1",
-		},
-	})
-	if code := install.Exit(t); code != 0 {
-		t.Fatalf("pilotctl install: %d\n%s", code, install.Log)
-	}
+	w.Install(t, fmt.Sprintf("pilot.replicaCount=%d", replicas))
 	w.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}")
 	w.awaitWebhook(t)
 	return w
+}
+
+// Install runs pilotctl install in a cluster that has no mesh yet, with the images of hub fairway and with values of the chart
+// (NAME=VALUE).
+func (w *World) Install(t testing.TB, values ...string) {
+	t.Helper()
+	args := []string{"install", "--kubeconfig", w.Kubeconfig(t, nil, "admin", "system:masters")}
+	for _, v := range append([]string{
+		"pilot.autoscaleEnabled=false", "global.hub=fairway", "meshConfig.defaultConfig.concurrency=1",
+	}, values...) {
+		args = append(args, "--set", v)
+	}
+	install := rig.Launch(t, rig.Command{Name: "pilotctl", Path: Programs[3].Path(t), Dir: w.dir, In: w.Network.Host, Args: args})
+	if code := install.Exit(t); code != 0 {
+		t.Fatalf("pilotctl install: %d\n%s", code, install.Log)
+	}
 }
