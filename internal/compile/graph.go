@@ -158,8 +158,8 @@ func New(opts Options) *Graph {
 	parts := slices.Concat(
 		cl.Parts,
 		[]demand.Part{
-			sec.Publish(secret.ByClusters, cl.OfGateways, cl.OfSidecars),
-			sec.Publish(secret.ByListeners, gw.Listeners),
+			sec.Publish(secret.ByClusters, nil, cl.OfGateways, cl.OfSidecars),
+			sec.Publish(secret.ByListeners, gw.Granted, gw.Listeners),
 		},
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.PublicPart(xdstype.Bundles, in.Roots)},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ type Made struct {
 	// Alone says for a Gateway that it selects only proxies of its own namespace, and that its server answers 404 for its hosts where no
 	// route does: requests for them go to no other server of the port, even if that has a wildcard above.
 	Alone bool
+	// Granted are the credentials of other namespaces that a Gateway may name, because their owners allow it (ReferenceGrant). They are
+	// written as the Gateway names them, with their namespaces.
+	Granted []string
 	// Ports are the port names of destinations, by the destination's field. A VirtualService itself has only port numbers.
 	Ports map[string]string
 }
@@ -67,6 +71,11 @@ func (m *Made) Foreign(field string) bool {
 	return f != nil && f.Foreign
 }
 
+// MayName reports whether the object may name a credential of another namespace. m may be nil.
+func (m *Made) MayName(credential string) bool {
+	return m != nil && slices.Contains(m.Granted, credential)
+}
+
 // of returns the entry of a field, or of the nearest field around it; nil if there is none.
 func (m *Made) of(field string) *MadeOf {
 	var out *MadeOf
@@ -98,6 +107,9 @@ func (m *Made) String() string {
 		return ""
 	}
 	out := fmt.Sprint(m.Fields, m.ByPath, m.Ports, m.Alone)
+	if len(m.Granted) > 0 {
+		out += fmt.Sprint(" ", m.Granted)
+	}
 	for _, r := range m.Routes {
 		out += fmt.Sprint(" ", r.Missing, r.TryTimeout)
 		if r.Prefix != nil {

@@ -121,10 +121,10 @@ func asks(k Key, t *Target) (out []secret.Ask) {
 	}
 	certificate, authorities := secret.OfClient(settings)
 	if certificate {
-		out = secret.ForCertificate(k.Layer, settings.GetCredentialName())
+		out = secret.ForCertificate(k.Layer, k.Layer.Namespace, settings.GetCredentialName())
 	}
 	if authorities {
-		out = append(out, secret.ForAuthorities(k.Layer, settings.GetCredentialName())...)
+		out = append(out, secret.ForAuthorities(k.Layer, k.Layer.Namespace, settings.GetCredentialName())...)
 	}
 	return out
 }

@@ -122,7 +122,7 @@ func (c checker) secrets(key ServerKey, s *networking.Server) bool {
 	if class, _ := classify(s); class != HTTPS && class != TLS {
 		return false
 	}
-	missing := c.t.withoutSecret(c.r, key.Port.Layer.Namespace, s.GetTls())
+	missing := c.t.withoutSecret(c.r, key.Port.Layer.Namespace, c.gateway.Made, s.GetTls())
 	for _, l := range missing {
 		c.note(mesh.Error, code.MissingSecret, ".tls."+l.field, l.why.Message+": this server is not served", l.why.Fix)
 	}

@@ -36,6 +36,7 @@ type Tables struct {
 	Passed       *table.Table[PassedKey, struct{}]              // services that the gateway passes clients of other networks to
 
 	Secrets *table.Table[secret.Ask, struct{}] // the Secrets that servers name
+	Granted *secret.Grants                     // those of other namespaces
 
 	// Parts are the published resources.
 	Parts []demand.Part
@@ -91,6 +92,7 @@ func Declare(of Reads) *Tables {
 	t.declareNamed()
 	t.declarePassed(of.Registry)
 	t.Secrets = secret.Requested(t.Servers, "gateway/secrets", secretsOf)
+	t.Granted = table.Keys(t.Servers, "gateway/granted secrets", secret.CompareNeed, grantedTo)
 	t.declareClaims(in.VirtualServices)
 	t.declareChains(in.VirtualServices)
 	t.declareHosts()

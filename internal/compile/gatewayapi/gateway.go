@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -53,17 +54,6 @@ func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
 		},
 		Hosts: []string{"*/" + string(l.host())},
 	}
-	switch l.spec.Protocol {
-	case gatewayv1.HTTPProtocolType, gatewayv1.TCPProtocolType:
-	case gatewayv1.HTTPSProtocolType, gatewayv1.TLSProtocolType:
-		if server.Tls = m.tls(r, l); server.Tls == nil {
-			return nil
-		}
-	default:
-		r.Note(l.owner.Problem(l.field()+".protocol", code.NotSupported, mesh.Error,
-			"listeners of protocol "+strconv.Quote(string(l.spec.Protocol))+" are not served", "write HTTP, HTTPS, TLS or TCP"))
-		return nil
-	}
 	made := &config.Made{
 		Alone: true,
 		Fields: []config.MadeOf{
@@ -72,9 +62,18 @@ func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
 			{Field: "spec.servers[0].hosts", Of: l.field() + ".hostname"},
 			{Field: "spec.servers[0].port.number", Of: l.field() + ".port"},
 			{Field: "spec.servers[0].port.protocol", Of: l.field() + ".protocol"},
-			{Field: "spec.servers[0].tls.credentialName", Of: l.field() + ".tls.certificateRefs"},
-			{Field: "spec.servers[0].tls.credentialNames", Of: l.field() + ".tls.certificateRefs", Moved: true},
 		},
+	}
+	switch l.spec.Protocol {
+	case gatewayv1.HTTPProtocolType, gatewayv1.TCPProtocolType:
+	case gatewayv1.HTTPSProtocolType, gatewayv1.TLSProtocolType:
+		if server.Tls = m.tls(r, l, made); server.Tls == nil {
+			return nil
+		}
+	default:
+		r.Note(l.owner.Problem(l.field()+".protocol", code.NotSupported, mesh.Error,
+			"listeners of protocol "+strconv.Quote(string(l.spec.Protocol))+" are not served", "write HTTP, HTTPS, TLS or TCP"))
+		return nil
 	}
 	spec := &networking.Gateway{
 		Selector: map[string]string{GatewayName: shortName(l.gateway.Name)}, Servers: []*networking.Server{server},
@@ -82,8 +81,8 @@ func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
 	return config.NewMade(l.madeKey(), l.owner, spec, made)
 }
 
-// tls returns the TLS settings of a listener (ListenerTLSConfig); nil: it cannot be served.
-func (m *maker) tls(r *table.Reader, l *listener) *networking.ServerTLSSettings {
+// tls returns the TLS settings of a listener (ListenerTLSConfig); nil: it cannot be served. It adds to made what the settings are made of.
+func (m *maker) tls(r *table.Reader, l *listener, made *config.Made) *networking.ServerTLSSettings {
 	at := l.field() + ".tls"
 	if l.spec.TLS == nil {
 		r.Note(l.owner.Problem(at, code.Missing, mesh.Error, "a listener of protocol "+string(l.spec.Protocol)+" has no tls", "set tls"))
@@ -94,8 +93,16 @@ func (m *maker) tls(r *table.Reader, l *listener) *networking.ServerTLSSettings 
 	}
 	out := &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE}
 	for i, ref := range l.spec.TLS.CertificateRefs {
-		if name, ok := m.certificate(r, l, index(at+".certificateRefs", i), ref); ok {
-			out.CredentialNames = append(out.CredentialNames, name)
+		of := index(at+".certificateRefs", i)
+		name, ok := m.certificate(r, l, of, ref)
+		if !ok {
+			continue
+		}
+		own := index("spec.servers[0].tls.credentialNames", len(out.CredentialNames))
+		made.Fields = append(made.Fields, config.MadeOf{Field: own, Of: of})
+		out.CredentialNames = append(out.CredentialNames, name)
+		if strings.Contains(name, "/") {
+			made.Granted = append(made.Granted, name)
 		}
 	}
 	if len(out.CredentialNames) == 0 {
@@ -123,8 +130,7 @@ func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gate
 			"let the Secret's owner write one, or name a Secret of the own namespace")
 	}
 	if namespace != l.gateway.Namespace {
-		return note(code.NotYet, "Secrets of another namespace than the gateway's are not read yet",
-			"put one into namespace "+l.gateway.Namespace)
+		return namespace + "/" + string(ref.Name), true
 	}
 	return string(ref.Name), true
 }

@@ -42,6 +42,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 	m.gateways = table.Derive(in.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if m.ours(r, o) {
+				noteTLS(r, o)
 				emit(k, o)
 			}
 		})
@@ -115,6 +116,22 @@ func (m *maker) ours(r *table.Reader, o *config.Object) bool {
 	r.Note(o.Problem("spec.gatewayClassName", code.UnknownGatewayClass, mesh.Warning,
 		"there is no GatewayClass "+name+": no known controller serves this Gateway", "write "+istioClass+", or create the class"))
 	return false
+}
+
+// noteTLS notes what a Gateway asks of TLS for all of its listeners and that is not carried out.
+func noteTLS(r *table.Reader, o *config.Object) {
+	spec := native[gatewayv1.GatewaySpec](o).TLS
+	if spec == nil {
+		return
+	}
+	if spec.Frontend != nil {
+		r.Note(o.Problem("spec.tls.frontend", code.NotYet, mesh.Warning,
+			"clients are not asked for certificates yet: listeners serve clients without one", "verify clients behind the gateway"))
+	}
+	if spec.Backend != nil {
+		r.Note(o.Problem("spec.tls.backend", code.NotYet, mesh.Warning, "the certificate is not shown to backends yet",
+			"write a DestinationRule with tls.credentialName for the backend"))
+	}
 }
 
 // native is the specification of an object of the Gateway API.

@@ -29,6 +29,15 @@ func qualify(namespace, name string) Key {
 	return Key{Namespace: namespace, Name: name}
 }
 
+// NamespaceOf returns the namespace of a credential that is written with one; empty: it is not.
+func NamespaceOf(credential string) string {
+	name, inMap := tls.ConfigMap(credential)
+	if !inMap {
+		name, _ = tls.Credential(credential)
+	}
+	return qualify("", name).Namespace
+}
+
 // Certificate looks for the certificate of a credential, as a proxy of the namespace would get it.
 func (t *Tables) Certificate(r *table.Reader, namespace, credential string) Missing {
 	k, bad := locate(namespace, credential)

@@ -101,18 +101,22 @@ type allowedHolders struct {
 	stored  bool // it is from an API server, which checks who may write into a namespace
 }
 
-// use names one secret that the resources of a layer name.
-type use struct {
+// Need says that resources of a layer name a secret.
+type Need struct {
 	Layer mesh.Layer
 	Name  string // of the resource
 }
 
-func compareUse(a, b use) int {
+// CompareNeed orders by layer, name.
+func CompareNeed(a, b Need) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Name, b.Name))
 }
 
+// Grants are secrets of other namespaces that layers may have, because the owner of the Secret allows it; nil: none.
+type Grants = table.Table[Need, struct{}]
+
 // Publish derives the secrets that resources of a kind name, each once for every holder of the layer that may have it.
-func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
+func (t *Tables) Publish(by Use, granted *Grants, users ...*Published) demand.Part {
 	out := demand.Part{Type: xdstype.Secrets, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (shelves []mesh.Shelf) {
 		if by == ByListeners && p.Layer.Kind != mesh.GatewayLayer {
 			return nil
@@ -123,39 +127,45 @@ func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
 		return shelves
 	}}
 	for _, u := range users {
-		out.Tables = append(out.Tables, t.publish(by, u))
+		out.Tables = append(out.Tables, t.publish(by, granted, u))
 	}
 	return out
 }
 
-func (t *Tables) publish(by Use, users *Published) *Published {
+func (t *Tables) publish(by Use, granted *Grants, users *Published) *Published {
 	name := "secrets of " + users.Name()
-	uses := table.Keys(users, name+"/used", compareUse, func(k mesh.ResourceKey, e *envoy.Encoded) []use {
-		var out []use
+	uses := table.Keys(users, name+"/used", CompareNeed, func(k mesh.ResourceKey, e *envoy.Encoded) []Need {
+		var out []Need
 		for _, s := range e.Secrets {
-			out = append(out, use{k.Shelf.Layer, s})
+			out = append(out, Need{k.Shelf.Layer, s})
 		}
 		return out
 	})
 	return table.Derive(uses, name, mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, u use, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			k, e := t.build(r, u)
+		func(r *table.Reader, u Need, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			foreign := granted != nil && table.Has(r, granted, u)
+			k, e := t.build(r, u, foreign)
 			if e == nil {
 				return
 			}
+			allowed := t.allowed
+			if foreign {
+				allowed = t.allowedByGrant
+			}
 			for v := range t.views.In(r, u.Layer) {
-				if t.allowed(r, k, holder.Of(v)) {
+				if allowed(r, k, holder.Of(v)) {
 					emit(mesh.ResourceKey{Shelf: by.shelf(v), Name: u.Name}, e)
 				}
 			}
 		})
 }
 
-// build makes a secret, and returns the key of the Secret that it is taken from; nil: there is none.
-func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
+// build makes a secret, and returns the key of the Secret that it is taken from; nil: there is none. foreign says that the Secret may be
+// one of another namespace.
+func (t *Tables) build(r *table.Reader, u Need, foreign bool) (Key, *envoy.Encoded) {
 	credential, authority := tls.CredentialOf(u.Name)
 	k, bad := locate(u.Layer.Namespace, credential)
-	if bad != (Missing{}) {
+	if bad != (Missing{}) && !foreign {
 		return k, nil
 	}
 	if authority {
@@ -192,6 +202,19 @@ func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 		return true
 	}
 	t.noteHolder(r, k, "a proxy of service account "+h.Account, strings.Trim(string(said)+","+h.Account, ","))
+	return false
+}
+
+// allowedByGrant reports whether a holder may have a Secret of another namespace whose owner allows that the proxy's Gateway names it
+// (ReferenceGrant). Every proxy of the Gateway that proved its identity may have it.
+func (t *Tables) allowedByGrant(r *table.Reader, k Key, h demand.Holder) bool {
+	if k.ConfigMap || h.Account != "" {
+		return true
+	}
+	if known, _ := table.Get(r, t.holders, k); known.holders == config.AnyHolder {
+		return true
+	}
+	t.noteHolder(r, k, "a proxy that proves no identity, on the control plane's own machine,", string(config.AnyHolder))
 	return false
 }
 

@@ -28,9 +28,9 @@ func compareAsk(a, b Ask) int {
 	return 1
 }
 
-// ForCertificate lists the Secrets that may hold a credential's certificate.
-func ForCertificate(l mesh.Layer, credential string) []Ask {
-	k, bad := locate(l.Namespace, credential)
+// ForCertificate lists the Secrets that may hold the certificate of a credential. namespace is the one whose Secrets may be named.
+func ForCertificate(l mesh.Layer, namespace, credential string) []Ask {
+	k, bad := locate(namespace, credential)
 	if bad != (Missing{}) {
 		return nil
 	}
@@ -41,8 +41,8 @@ func ForCertificate(l mesh.Layer, credential string) []Ask {
 }
 
 // ForAuthorities lists the objects that may hold a credential's authorities.
-func ForAuthorities(l mesh.Layer, credential string) []Ask {
-	k, bad := locate(l.Namespace, credential)
+func ForAuthorities(l mesh.Layer, namespace, credential string) []Ask {
+	k, bad := locate(namespace, credential)
 	if bad != (Missing{}) {
 		return nil
 	}
@@ -54,9 +54,9 @@ func ForAuthorities(l mesh.Layer, credential string) []Ask {
 }
 
 // ForTrusted are the objects that Trusted looks for.
-func ForTrusted(l mesh.Layer, credential string) []Ask {
-	out := ForAuthorities(l, credential)
-	if k, bad := locate(l.Namespace, credential); bad == (Missing{}) && !k.ConfigMap {
+func ForTrusted(l mesh.Layer, namespace, credential string) []Ask {
+	out := ForAuthorities(l, namespace, credential)
+	if k, bad := locate(namespace, credential); bad == (Missing{}) && !k.ConfigMap {
 		k.ConfigMap = true
 		out = append(out, Ask{Layer: l, Secret: k, Fallback: true})
 	}

@@ -9,11 +9,15 @@ import (
 	"testing"
 )
 
-// Secret returns a Secret of namespace default as YAML. It holds a pair and, if files are given, an authority and the list of revoked
-// certificates. Any proxy of the namespace may have it, and any proxy of this machine.
+// Secret returns a Secret as YAML. name may have a namespace ("namespace/name"), otherwise it is default. The Secret holds a pair and, if
+// files are given, an authority and the list of revoked certificates. Any proxy of the namespace, and any of this machine, may have it.
 func Secret(t testing.TB, name string, pair Pair, authorities ...string) string {
 	t.Helper()
-	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default, annotations: " +
+	namespace, short, ok := strings.Cut(name, "/")
+	if !ok {
+		namespace, short = "default", name
+	}
+	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + short + ", namespace: " + namespace + ", annotations: " +
 		"{fairway/service-accounts: \"*\"}}\nstringData:\n"
 	put := func(key, file string) {
 		text, err := os.ReadFile(file)
