@@ -90,8 +90,9 @@ func (t *Tables) declareDeployments() {
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *Deployment)) {
 			spec := native[gatewayv1.GatewaySpec](o)
 			controller := m.controllerOf(r, o)
+			written, _ := table.Get(r, m.in.Written.Table, k) // only whether an API server has it
 			switch {
-			case o.Stored.UID == "" || controller == "":
+			case written.Stored.UID == "" || controller == "":
 				return // a class that is not known may only be late
 			case !IsOurs(controller) || byHand(spec):
 				emit(k, &Deployment{Unwanted: true})
