@@ -98,11 +98,11 @@ func (j judge) hostOf(o *config.Object, name string) mesh.Host {
 // addresses returns where a Service of the cluster is reached: the addresses of its load balancer, or its own, unless it is balanced: then
 // it is to have one.
 func (j judge) addresses(r *table.Reader, host mesh.Host, balanced bool) (out []gatewayv1.GatewayStatusAddress) {
-	_, namespace, ok := host.Local(j.in.DomainSuffix())
+	name, namespace, ok := host.Local(j.in.DomainSuffix())
 	if !ok {
 		return nil
 	}
-	s, ok := table.Get(r, j.services, mesh.ServiceKey{Host: host, Namespace: namespace, Registry: j.in.OwnRegistry()})
+	s, ok := table.Get(r, j.services, mesh.ServiceKey{Host: host, Namespace: namespace, Registry: j.in.OwnRegistry(), Object: name})
 	if !ok {
 		return nil
 	}
