@@ -177,6 +177,9 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	e.Bool("PILOT_SCOPE_GATEWAY_TO_NAMESPACE", &opts.ScopeGateways)
 	opts.DeployGateways = true
 	e.Bool("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", &opts.DeployGateways)
+	says := true
+	e.Bool("PILOT_ENABLE_GATEWAY_API_STATUS", &says)
+	opts.NoGatewayStatus = !says
 	e.Text("REVISION", &opts.Revision)
 	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = f.identity.Read(&opts.Identity, os.LookupEnv)

@@ -148,7 +148,7 @@ func (s setup) writer(graph *compile.Graph, at *door.Door) (*writeback.Writer, e
 	o := writes.Options{
 		Config: s.reach, Namespace: s.opts.Namespace, Revision: s.opts.Revision, Tagged: s.tags.Has,
 		Log: s.opts.Log, Registry: s.metrics.Registry, Grace: s.opts.HealthGrace,
-		Signer: s.opts.Signer, Deploys: s.opts.DeployGateways,
+		Signer: s.opts.Signer, Deploys: s.opts.DeployGateways, Silent: s.opts.NoGatewayStatus,
 		Names: secure.ServerNames(s.opts.Namespace, s.opts.Revision), Injects: pages && s.opts.Injects,
 	}
 	if authority := s.secure.Authority(); authority != nil {

@@ -66,6 +66,7 @@ type Options struct {
 	// Deploys is set if Gateways of the Gateway API are deployed. Deployed returns the objects that one should have, AllDeployed calls add
 	// with all, and OnTaken takes why one cannot have them; empty: it can.
 	Deploys     bool
+	Silent      bool // no statuses of the Gateway API's objects are written
 	Deployed    func(config.Key) gateways.Wanted
 	AllDeployed func(add func(config.Key))
 	OnTaken     func(k config.Key, why string)
@@ -157,8 +158,11 @@ func New(o Options) (*Writer, error) {
 		})
 	}
 	w.reached, w.served = shared("reached", o.OnReached), shared("served", o.OnServed)
-	w.ofCluster = append(w.ofCluster, w.status.Run, w.routed.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen,
+	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen,
 		w.reached.Listen, w.served.Listen)
+	if !o.Silent {
+		w.ofCluster = append(w.ofCluster, w.routed.Run)
+	}
 	if o.Deploys {
 		w.deploys, err = gateways.New(gateways.Options{
 			API: c.api, Client: c.dynamic, Manager: Manager, Revision: o.Revision,

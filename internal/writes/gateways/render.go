@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,31 +150,26 @@ func normal(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return out, out.UnmarshalJSON(text)
 }
 
-// contains reports whether what is there has everything that is wanted. It may have more fields; lists have the same items.
+// contains reports whether what is there has everything that is wanted. It may have more fields, and more items of lists: other managers
+// of the object own these.
 func contains(is, wanted any) bool {
 	switch w := wanted.(type) {
 	case map[string]any:
 		there, ok := is.(map[string]any)
-		if !ok {
-			return false
-		}
 		for k, v := range w {
-			if !contains(there[k], v) {
+			if !ok || !contains(there[k], v) {
 				return false
 			}
 		}
-		return true
+		return ok
 	case []any:
 		there, ok := is.([]any)
-		if !ok || len(there) != len(w) {
-			return false
-		}
-		for i := range w {
-			if !contains(there[i], w[i]) {
+		for _, item := range w {
+			if !slices.ContainsFunc(there, func(o any) bool { return contains(o, item) }) {
 				return false
 			}
 		}
-		return true
+		return ok
 	}
 	return is == wanted
 }

@@ -128,7 +128,7 @@ func TestGatewaysAreDeployed(t *testing.T) {
 	w.Patch(t, service+"/status", `{"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}, {"hostname": "edge.example.com"}]}}}`)
 	w.addresses(t, "edge", "Pending", "192.0.2.7 edge.example.com")
 
-	// An autoscaler's replicas and another's annotation survive; what is the Gateway's own does not.
+	// An autoscaler's replicas, and another's annotation and port survive; what is the Gateway's own comes back.
 	w.Patch(t, deployment, `{"spec": {"replicas": 4}, "metadata": {"annotations": {"example.com/other": "b"}}}`)
 	w.Patch(t, service, `{"spec": {"ports": [{"name": "theirs", "port": 99}]}}`)
 	w.Apply(t, strings.ReplaceAll(deployed, "port: 80,", "port: 8080,")+`---
@@ -137,9 +137,11 @@ kind: ListenerSet
 metadata: {name: more, namespace: shop}
 spec: {parentRef: {name: edge}, listeners: [{name: tls, port: 443, protocol: TLS, tls: {mode: Passthrough}}]}
 `)
-	has(t, w, service, func(o *corev1.Service) string { return want(ports(o), "status-port 15021, http-8080 8080") })
+	has(t, w, service, func(o *corev1.Service) string { return want(ports(o), "theirs 99, status-port 15021, http-8080 8080") })
 	w.Patch(t, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge", `{"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}`)
-	has(t, w, service, func(o *corev1.Service) string { return want(ports(o), "status-port 15021, tls-443 443, http-8080 8080") })
+	has(t, w, service, func(o *corev1.Service) string {
+		return want(ports(o), "theirs 99, status-port 15021, tls-443 443, http-8080 8080")
+	})
 	has(t, w, deployment, func(o *appsv1.Deployment) string {
 		return want(fmt.Sprint(*o.Spec.Replicas, o.Annotations["example.com/other"]), "4b")
 	})
