@@ -84,7 +84,8 @@ type Writer struct {
 	o         Options
 	queue     *work.Queue[part]
 	templates map[string]map[string]any
-	followers map[string]*follow.Follower[standing] // by kind; set once, when Run begins
+	followers map[string]*follow.Follower[standing] // by kind; set once
+	needed    chan struct{}                         // has an item once a Gateway is to be deployed
 
 	mu     sync.Mutex
 	owners map[object]config.Key
@@ -99,7 +100,7 @@ const settle = 20 * time.Millisecond
 func New(o Options) (*Writer, error) {
 	w := &Writer{
 		o: o, owners: map[object]config.Key{}, names: map[part]map[string]bool{}, taken: map[config.Key]map[string]string{},
-		followers: map[string]*follow.Follower[standing]{},
+		followers: map[string]*follow.Follower[standing]{}, needed: make(chan struct{}, 1),
 	}
 	var err error
 	if w.templates, err = templates(); err != nil {
@@ -122,10 +123,34 @@ func each(k config.Key, add func(part)) {
 }
 
 // Changed is called when a Gateway should have other objects.
-func (w *Writer) Changed(k config.Key) { each(k, w.queue.Add) }
+func (w *Writer) Changed(k config.Key) {
+	w.need(k)
+	each(k, w.queue.Add)
+}
 
-// Run writes until ctx ends.
+// need wakes Run if a Gateway is to be deployed.
+func (w *Writer) need(k config.Key) {
+	if len(w.needed) > 0 {
+		return
+	}
+	if wanted := w.o.Wanted(k); wanted.UID == "" || wanted.Deployment == nil || wanted.Unwanted {
+		return
+	}
+	select {
+	case w.needed <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes until ctx ends. It asks the API server for nothing before a Gateway is to be deployed: others need not give the rights.
 func (w *Writer) Run(ctx context.Context) {
+	w.o.All(w.need)
+	select {
+	case <-w.needed:
+		w.needed <- struct{}{} // for the next time that this is the leader
+	case <-ctx.Done():
+		return
+	}
 	var running sync.WaitGroup
 	for _, f := range w.followers {
 		running.Go(func() { f.Run(ctx) })
