@@ -52,8 +52,8 @@ func (d *Deployment) Row() []string {
 	return []string{d.Name, string(d.Type), strings.Join(ports, ", ")}
 }
 
-// DeployedName returns the name of the objects that are made of a Gateway, as Istio forms it: GATEWAY-CLASS. A name that no Service can have
-// is changed, and ends with a hash of the whole.
+// DeployedName returns the name of a Gateway's objects, as Istio forms it: GATEWAY-CLASS. A name that no Service can have is changed, and
+// ends with a hash of the whole.
 func DeployedName(gateway, class string) string {
 	whole := gateway + "-" + class
 	if len(validation.IsDNS1035Label(whole)) == 0 {

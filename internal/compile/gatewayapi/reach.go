@@ -51,13 +51,15 @@ func (j judge) reach(r *table.Reader, o *config.Object, s *Status) {
 	} else {
 		host := mesh.FullHost(d.Name, o.Namespace, j.in.DomainSuffix())
 		s.Addresses = j.addresses(r, host, d.Type == corev1.ServiceTypeLoadBalancer)
+		asked := slices.ContainsFunc(s.Addresses, func(a gatewayv1.GatewayStatusAddress) bool { return a.Value == d.Address })
 		taken, refused := table.Get(r, j.taken, o.Key)
 		switch {
 		case refused:
 			unreached(gatewayv1.GatewayReasonInvalid, taken)
-		case d.Address != "" && !slices.ContainsFunc(s.Addresses, func(a gatewayv1.GatewayStatusAddress) bool { return a.Value == d.Address }):
+		case d.Address != "" && !asked:
 			s.Addresses = nil
-			unreached(gatewayv1.GatewayReasonAddressNotUsable, "the load balancer of Service "+d.Name+" does not have the address "+d.Address)
+			unreached(gatewayv1.GatewayReasonAddressNotUsable,
+				"the load balancer of Service "+d.Name+" does not have the address "+d.Address)
 		case len(s.Addresses) == 0:
 			unreached(gatewayv1.GatewayReasonAddressNotAssigned, "Service "+d.Name+" has no address yet")
 		}

@@ -90,8 +90,8 @@ func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Co
 	return out
 }
 
-// DeclareStatuses declares Statuses, Here, Elsewhere and Taken. problems are all problems of each object, and served tells whether some proxy that
-// is connected here serves a Gateway that is made.
+// DeclareStatuses declares Statuses, Here, Elsewhere and Taken. problems are all problems of each object, services those of registries, and
+// served tells whether some proxy that is connected here serves a Gateway that is made.
 func (t *Tables) DeclareStatuses(
 	s *table.Store, problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]],
 	services *table.Table[mesh.ServiceKey, *mesh.Service], served func(*table.Reader, config.Key) bool,

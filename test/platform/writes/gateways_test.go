@@ -36,7 +36,7 @@ spec:
 func (w world) deploying(t *testing.T) app.Options {
 	t.Helper()
 	o := w.options(t, nil, "leader", "system:masters")
-	o.DeployGateways = true
+	o.GatewayAPI.Deploys = true
 	return o
 }
 
@@ -105,9 +105,12 @@ func TestGatewaysAreDeployed(t *testing.T) {
 		if owner == nil {
 			return "it has no owner"
 		}
-		return want(fmt.Sprint(m.Labels["gateway.networking.k8s.io/gateway-name"], " ", m.Labels["gateway.networking.k8s.io/gateway-class-name"],
-			" ", m.Labels["team"], " ", m.Labels["istio.io/rev"], " ", m.Annotations["example.com/note"], " ", m.Annotations["sidecar.istio.io/proxyImage"],
-			" ", owner.Kind, " ", owner.UID), "edge istio front  a  Gateway "+gateway.Meta("uid"))
+		const api = "gateway.networking.k8s.io/"
+		got := []string{
+			m.Labels[api+"gateway-name"], m.Labels[api+"gateway-class-name"], m.Labels["team"], m.Labels["istio.io/rev"],
+			m.Annotations["example.com/note"], m.Annotations["sidecar.istio.io/proxyImage"], owner.Kind, string(owner.UID),
+		}
+		return want(strings.Join(got, " "), "edge istio front  a  Gateway "+gateway.Meta("uid"))
 	}
 	has(t, w, account, func(o *corev1.ServiceAccount) string { return about(&o.ObjectMeta) })
 	made := has(t, w, service, func(o *corev1.Service) string {
@@ -118,9 +121,12 @@ func TestGatewaysAreDeployed(t *testing.T) {
 	}
 	has(t, w, deployment, func(o *appsv1.Deployment) string {
 		pod := o.Spec.Template
-		return about(&o.ObjectMeta) + want(fmt.Sprint(pod.Annotations["inject.istio.io/templates"], " ", pod.Annotations["example.com/note"], " ",
-			pod.Labels["sidecar.istio.io/inject"], " ", pod.Labels["team"], " ", pod.Spec.ServiceAccountName, " ", pod.Spec.Containers[0].Image,
-			" ", o.Spec.Selector.MatchLabels), "gateway a true front edge-istio auto map[gateway.networking.k8s.io/gateway-name:edge]")
+		got := []string{
+			pod.Annotations["inject.istio.io/templates"], pod.Annotations["example.com/note"], pod.Labels["sidecar.istio.io/inject"],
+			pod.Labels["team"], pod.Spec.ServiceAccountName, pod.Spec.Containers[0].Image, fmt.Sprint(o.Spec.Selector.MatchLabels),
+		}
+		return about(&o.ObjectMeta) +
+			want(strings.Join(got, " "), "gateway a true front edge-istio auto map[gateway.networking.k8s.io/gateway-name:edge]")
 	})
 
 	// Addresses.
@@ -138,14 +144,15 @@ metadata: {name: more, namespace: shop}
 spec: {parentRef: {name: edge}, listeners: [{name: tls, port: 443, protocol: TLS, tls: {mode: Passthrough}}]}
 `)
 	has(t, w, service, func(o *corev1.Service) string { return want(ports(o), "theirs 99, status-port 15021, http-8080 8080") })
-	w.Patch(t, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge", `{"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}`)
+	const at = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge"
+	w.Patch(t, at, `{"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}`)
 	has(t, w, service, func(o *corev1.Service) string {
 		return want(ports(o), "theirs 99, status-port 15021, tls-443 443, http-8080 8080")
 	})
 	has(t, w, deployment, func(o *appsv1.Deployment) string {
 		return want(fmt.Sprint(*o.Spec.Replicas, o.Annotations["example.com/other"]), "4b")
 	})
-	has(t, w, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge", func(o *gatewayv1.Gateway) string {
+	has(t, w, at, func(o *gatewayv1.Gateway) string {
 		if o.Status.AttachedListenerSets == nil || *o.Status.AttachedListenerSets != 1 {
 			return "it has not one ListenerSet"
 		}
@@ -153,7 +160,7 @@ spec: {parentRef: {name: edge}, listeners: [{name: tls, port: 443, protocol: TLS
 	})
 
 	// Another type of Service, and a static address.
-	w.Patch(t, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge",
+	w.Patch(t, at,
 		`{"metadata": {"annotations": {"networking.istio.io/service-type": "ClusterIP"}}}`)
 	cluster := has(t, w, service, func(o *corev1.Service) string { return want(string(o.Spec.Type), "ClusterIP") })
 	w.addresses(t, "edge", "Pending", cluster.Spec.ClusterIP)
@@ -165,7 +172,7 @@ metadata: {name: own, namespace: shop}
 spec: {selector: {app: own}, ports: [{port: 80}]}
 `)
 	own := has(t, w, "/api/v1/namespaces/shop/services/own", func(*corev1.Service) string { return "" })
-	w.Patch(t, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge",
+	w.Patch(t, at,
 		`{"spec": {"addresses": [{"type": "Hostname", "value": "own.shop.svc.cluster.local"}]}}`)
 	for _, path := range []string{account, deployment, service} {
 		w.lacks(t, path)
@@ -189,7 +196,8 @@ func (w world) addresses(t *testing.T, name, reason, want string) {
 	})
 }
 
-// TestGatewaysBesideOthers: an object of another owner is left as it is, and the Gateway's status says so; names of any length are deployed.
+// TestGatewaysBesideOthers: an object of another owner is left as it is, and the Gateway's status says so. Names of any length are
+// deployed.
 func TestGatewaysBesideOthers(t *testing.T) {
 	t.Parallel()
 	w := start(t)
