@@ -175,6 +175,7 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	readKeys(&e, &opts)
 	e.Bool("RESOLVE_HOSTNAME_GATEWAYS", &opts.ResolveGateways)
 	e.Bool("PILOT_SCOPE_GATEWAY_TO_NAMESPACE", &opts.ScopeGateways)
+	opts.GatewayAPI.Read(&e)
 	e.Text("REVISION", &opts.Revision)
 	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = f.identity.Read(&opts.Identity, os.LookupEnv)

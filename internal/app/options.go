@@ -48,6 +48,7 @@ type Options struct {
 	ResolveGateways bool
 	// PILOT_SCOPE_GATEWAY_TO_NAMESPACE: Gateways select only gateways of their own namespace
 	ScopeGateways bool
+	GatewayAPI    environment.GatewayAPI
 	// NameServers are those that resolve them, as addresses with ports; nil: those of /etc/resolv.conf, read each time
 	NameServers func() ([]string, error)
 	ClusterDir  string // --clusterStateDir: folder for the last rows of other clusters and registries; empty: none

@@ -122,7 +122,7 @@ func (s setup) tables() snapshot.Options {
 	return snapshot.Options{
 		DomainSuffix: o.Domain, RootNamespace: o.Namespace, Cluster: o.ClusterID,
 		Keys:     input.Keys{Fetched: true, By: o.KeysBy, Refresh: o.KeysRefresh},
-		Resolves: o.ResolveGateways, ScopeGateways: o.ScopeGateways, Variants: o.Variants,
+		Resolves: o.ResolveGateways, ScopeGateways: o.ScopeGateways, DeployGateways: o.GatewayAPI.Deploys, Variants: o.Variants,
 	}
 }
 
@@ -148,7 +148,8 @@ func (s setup) writer(graph *compile.Graph, at *door.Door) (*writeback.Writer, e
 	o := writes.Options{
 		Config: s.reach, Namespace: s.opts.Namespace, Revision: s.opts.Revision, Tagged: s.tags.Has,
 		Log: s.opts.Log, Registry: s.metrics.Registry, Grace: s.opts.HealthGrace,
-		Signer: s.opts.Signer, Names: secure.ServerNames(s.opts.Namespace, s.opts.Revision), Injects: pages && s.opts.Injects,
+		Signer: s.opts.Signer, Deploys: s.opts.GatewayAPI.Deploys, Silent: s.opts.GatewayAPI.Silent,
+		Names: secure.ServerNames(s.opts.Namespace, s.opts.Revision), Injects: pages && s.opts.Injects,
 	}
 	if authority := s.secure.Authority(); authority != nil {
 		o.Authority = authority

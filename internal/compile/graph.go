@@ -48,6 +48,8 @@ type Options struct {
 	Keys          input.Keys
 	Resolves      bool // somebody resolves the names of gateways (Networks.Names)
 	ScopeGateways bool // Gateways select only gateways of their own namespace (PILOT_SCOPE_GATEWAY_TO_NAMESPACE)
+	// DeployGateways says that Gateways of the Gateway API are deployed in the cluster.
+	DeployGateways bool
 	// Selecting adds problems of selectors that select no known workload (NoWorkload), and of ports that wait for their clients
 	// (ClientFirst). The former needs an index of all workloads by their labels, a tenth of a large cluster's memory. The latter would be
 	// noted for many services that will never be changed. So a control plane does without.
@@ -113,7 +115,7 @@ func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants, Last: opts.LastTurn})
 	in := input.Declare(s, input.Options{
 		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys, Resolves: opts.Resolves,
-		ScopeGateways: opts.ScopeGateways,
+		ScopeGateways: opts.ScopeGateways, DeployGateways: opts.DeployGateways,
 	}, ingress.Make, routed.Make, delegate.Make, member.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)
@@ -169,7 +171,7 @@ func New(opts Options) *Graph {
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))
 	problems := status.Declare(s, in)
-	routed.DeclareStatuses(s, problems.ByObject, gw.Served)
+	routed.DeclareStatuses(s, problems.ByObject, reg.Services, gw.Served)
 	return &Graph{
 		proxyConfigs: proxyConfigs(in),
 		refusals:     refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},

@@ -37,6 +37,7 @@ type Options struct {
 	DomainSuffix, RootNamespace, Cluster string
 	Keys                                 input.Keys
 	Resolves, ScopeGateways              bool
+	DeployGateways                       bool `json:",omitempty"`
 	Variants                             int
 }
 
@@ -44,7 +45,7 @@ type Options struct {
 func (o Options) Graph() compile.Options {
 	return compile.Options{
 		DomainSuffix: o.DomainSuffix, RootNamespace: o.RootNamespace, Cluster: o.Cluster, Keys: o.Keys,
-		Resolves: o.Resolves, ScopeGateways: o.ScopeGateways, Variants: o.Variants,
+		Resolves: o.Resolves, ScopeGateways: o.ScopeGateways, DeployGateways: o.DeployGateways, Variants: o.Variants,
 	}
 }
 

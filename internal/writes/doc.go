@@ -7,6 +7,7 @@
 //
 //	status      conditions of Istio's objects: whether each is in force, and on all proxies
 //	gatewayapi  statuses of the Gateway API's objects
+//	gateways    Deployments, Services and ServiceAccounts of the Gateway API's Gateways
 //	address     where gateways are reached, in the status of Ingresses
 //	roots       the mesh's roots, in a ConfigMap of each namespace
 //	certs       certificates for names, in Secrets

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -28,6 +29,7 @@ import (
 	"fairway/internal/writes/certs"
 	"fairway/internal/writes/entries"
 	"fairway/internal/writes/gatewayapi"
+	"fairway/internal/writes/gateways"
 	"fairway/internal/writes/health"
 	"fairway/internal/writes/hooks"
 	"fairway/internal/writes/leader"
@@ -61,6 +63,13 @@ type Options struct {
 	// control plane.
 	Routed     func(config.Key) gatewayapi.Wanted
 	Controller func(gatewayv1.GatewayController) bool
+	// Deploys is set if Gateways of the Gateway API are deployed. Deployed returns the objects that one should have, AllDeployed calls add
+	// with all, and OnTaken takes why one cannot have them; empty: it can.
+	Deploys     bool
+	Silent      bool // no statuses of the Gateway API's objects are written
+	Deployed    func(config.Key) gateways.Wanted
+	AllDeployed func(add func(config.Key))
+	OnTaken     func(k config.Key, why string)
 	// Refusals takes what proxies that are connected to a control plane refuse from now on, each time that changes; "": this one.
 	Refusals func(by string, list []mesh.Problem)
 	// OnReached takes what another control plane shares of objects that its proxies have; empty: it is gone. An error: it cannot be read.
@@ -99,6 +108,7 @@ type Writer struct {
 	clients *kubeclient.Clients
 	status  *status.Writer
 	routed  *gatewayapi.Writer
+	deploys *gateways.Writer // nil: Gateways are not deployed
 	address *address.Writer
 	entries *entries.Writer
 	health  *health.Writer
@@ -148,8 +158,21 @@ func New(o Options) (*Writer, error) {
 		})
 	}
 	w.reached, w.served = shared("reached", o.OnReached), shared("served", o.OnServed)
-	w.ofCluster = append(w.ofCluster, w.status.Run, w.routed.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen,
+	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen,
 		w.reached.Listen, w.served.Listen)
+	if !o.Silent {
+		w.ofCluster = append(w.ofCluster, w.routed.Run)
+	}
+	if o.Deploys {
+		w.deploys, err = gateways.New(gateways.Options{
+			API: c.api, Client: c.dynamic, Manager: Manager, Revision: o.Revision,
+			Wanted: o.Deployed, All: o.AllDeployed, Taken: o.OnTaken, Report: w.report,
+		})
+		if err != nil {
+			return nil, err
+		}
+		w.ofCluster = append(w.ofCluster, w.deploys.Run)
+	}
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
 			Client: c.typed, Metadata: c.metadata, Manager: Manager,
@@ -184,6 +207,7 @@ func New(o Options) (*Writer, error) {
 type clients struct {
 	typed    *kubeclient.Clients
 	metadata metadata.Interface
+	dynamic  dynamic.Interface
 	api      rest.Interface
 }
 
@@ -200,6 +224,9 @@ func newClients(of *rest.Config) (c clients, err error) {
 		return c, err
 	}
 	if c.metadata, err = metadata.NewForConfigAndClient(own, client); err != nil {
+		return c, err
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(own, client); err != nil {
 		return c, err
 	}
 	plain := rest.CopyConfig(own)
@@ -314,8 +341,18 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 func (w *Writer) Changed(k config.Key) {
 	if k.Kind.Group() == gatewayv1.GroupName {
 		w.routed.Changed(k)
+		if k.Kind == config.KubernetesGateway {
+			w.Deploy(k)
+		}
 	} else {
 		w.status.Changed(k)
+	}
+}
+
+// Deploy is called when a Gateway of the Gateway API should have other objects.
+func (w *Writer) Deploy(k config.Key) {
+	if w.deploys != nil {
+		w.deploys.Changed(k)
 	}
 }
 

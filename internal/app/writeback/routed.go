@@ -15,6 +15,7 @@ import (
 	"fairway/internal/printable"
 	"fairway/internal/table"
 	routed "fairway/internal/writes/gatewayapi"
+	"fairway/internal/writes/gateways"
 )
 
 // routed returns what the status of an object of the Gateway API should say. A listener is programmed once all proxies that serve it have
@@ -25,7 +26,13 @@ func (w *Writer) routed(k config.Key) (out routed.Wanted) {
 		written, _ := table.Lookup(tx, g.In.Written.Table, k)
 		out.Version = written.Stored
 		if is, ok := table.Lookup(tx, g.GatewayAPI.Statuses, k); ok {
-			out.Content = routed.Content{Conditions: is.Conditions, Listeners: is.Listeners, Parents: is.Parents}
+			out.Content = routed.Content{
+				Conditions: is.Conditions, Listeners: is.Listeners, Parents: is.Parents,
+				Addressed: is.Addressed, Addresses: is.Addresses, Features: is.Features,
+			}
+			if is.Sets > 0 {
+				out.Sets = &is.Sets
+			}
 		}
 	})
 	if k.Kind != config.KubernetesGateway && k.Kind != config.ListenerSet {
@@ -42,6 +49,37 @@ func (w *Writer) routed(k config.Key) (out routed.Wanted) {
 		out.Listeners[i].Conditions = programmed(l.Conditions, how, why)
 	}
 	return out
+}
+
+// deployed returns the objects that a Gateway should have in the cluster.
+func (w *Writer) deployed(k config.Key) (out gateways.Wanted) {
+	g := w.graph
+	g.Store.Read(func(tx *table.Tx) {
+		written, _ := table.Lookup(tx, g.In.Written.Table, k)
+		out.UID = written.Stored.UID
+		if d, ok := table.Lookup(tx, g.GatewayAPI.Deployments, k); ok {
+			out.Deployment = (*gateways.Deployment)(d)
+		}
+	})
+	return out
+}
+
+// allDeployed calls add with each Gateway that should have objects, or should have none.
+func (w *Writer) allDeployed(add func(config.Key)) {
+	w.graph.Store.Read(func(tx *table.Tx) {
+		for k := range table.All(tx, w.graph.GatewayAPI.Deployments) {
+			add(k)
+		}
+	})
+}
+
+// taken has the status of a Gateway say why it cannot be deployed; empty: it can.
+func (w *Writer) taken(k config.Key, why string) {
+	if why == "" {
+		w.graph.GatewayAPI.Taken.Delete(k)
+	} else {
+		w.graph.GatewayAPI.Taken.Set(k, printable.Text(why, mostMessage))
+	}
 }
 
 // programmed returns conditions for proxies that do not all have the version yet. While it is not known how many will lack it, nothing is

@@ -46,6 +46,7 @@ func New(o writes.Options, g *compile.Graph, at *door.Door) (*Writer, error) {
 	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at}
 	out.live = reached.New(func(k config.Key) { out.Changed(k) }, func(text string) { out.Reached(text) })
 	o.Status, o.Routed, o.Controller = out.wanted, out.routed, gatewayapi.IsOurs
+	o.Deployed, o.AllDeployed, o.OnTaken = out.deployed, out.allDeployed, out.taken
 	o.OnReached, o.OnServed = out.live.Peer, out.servedElsewhere
 	o.Refusals = func(by string, list []mesh.Problem) {
 		if len(list) > 0 {
@@ -185,6 +186,11 @@ func (w *Writer) Followers() []loop.Follower {
 		{Name: "statuses of the Gateway API", Of: table.Follow(g.GatewayAPI.Statuses), Follow: func(loop.Turn) {
 			for c := range table.Changes(g.GatewayAPI.Statuses) {
 				w.Changed(c.Key)
+			}
+		}},
+		{Name: "deployments of Gateways", Of: table.Follow(g.GatewayAPI.Deployments), Follow: func(loop.Turn) {
+			for c := range table.Changes(g.GatewayAPI.Deployments) {
+				w.Deploy(c.Key)
 			}
 		}},
 		{Name: "Gateways with proxies", Of: table.Follow(g.GatewayAPI.Here), Follow: func(loop.Turn) { w.servedHere() }},

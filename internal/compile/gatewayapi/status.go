@@ -25,6 +25,11 @@ type Status struct {
 	Conditions []metav1.Condition            // of a GatewayClass, Gateway or ListenerSet
 	Listeners  []gatewayv1.ListenerStatus    // of a Gateway or ListenerSet
 	Parents    []gatewayv1.RouteParentStatus // of a route, with the controller of each
+	// Of a Gateway: whether its addresses are known, these, and how many ListenerSets are attached.
+	Addressed bool
+	Addresses []gatewayv1.GatewayStatusAddress
+	Sets      int32
+	Features  []gatewayv1.SupportedFeature // of a GatewayClass
 }
 
 func sameStatus(a, b *Status) bool { return equality.Semantic.DeepEqual(a, b) }
@@ -46,6 +51,16 @@ func (s *Status) Row() []string {
 		}
 	}
 	add("", s.Conditions)
+	if s.Addressed {
+		var all []string
+		for _, a := range s.Addresses {
+			all = append(all, a.Value)
+		}
+		parts = append(parts, "addresses "+strings.Join(all, ", "))
+	}
+	if s.Sets > 0 {
+		parts = append(parts, fmt.Sprintf("%d ListenerSets", s.Sets))
+	}
 	for _, l := range s.Listeners {
 		var kinds []string
 		for _, k := range l.SupportedKinds {
@@ -75,11 +90,13 @@ func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Co
 	return out
 }
 
-// DeclareStatuses declares Statuses, Here and Elsewhere. problems are all problems of each object, and served tells whether some proxy that
-// is connected here serves a Gateway that is made.
+// DeclareStatuses declares Statuses, Here, Elsewhere and Taken. problems are all problems of each object, services those of registries, and
+// served tells whether some proxy that is connected here serves a Gateway that is made.
 func (t *Tables) DeclareStatuses(
-	s *table.Store, problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]], served func(*table.Reader, config.Key) bool,
+	s *table.Store, problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]],
+	services *table.Table[mesh.ServiceKey, *mesh.Service], served func(*table.Reader, config.Key) bool,
 ) {
+	t.Taken = table.NewInput(s, "gatewayapi/taken names", config.CompareKey, func(a, b string) bool { return a == b })
 	t.Here = table.Derive(t.gateways, "gatewayapi/served here", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, struct{})) {
 			// All listeners have the same proxies, if they are served at all.
@@ -90,13 +107,18 @@ func (t *Tables) DeclareStatuses(
 	t.Elsewhere = table.NewInput(s, "gatewayapi/served elsewhere", cmp.Compare[string], slices.Equal[[]config.Key])
 	elsewhere := table.Keys(t.Elsewhere.Table, "gatewayapi/served by others", config.CompareKey,
 		func(_ string, all []config.Key) []config.Key { return all })
-	j := judge{&t.maker, problems, func(r *table.Reader, gateway config.Key) bool {
-		return table.Has(r, t.Here, gateway) || table.Has(r, elsewhere, gateway)
-	}}
+	j := judge{
+		maker: &t.maker, problems: problems, services: services, deployments: t.Deployments, taken: t.Taken.Table,
+		served: func(r *table.Reader, gateway config.Key) bool {
+			return table.Has(r, t.Here, gateway) || table.Has(r, elsewhere, gateway)
+		},
+	}
+	sets := j.each(t.in.ListenerSets, "gatewayapi/listenerset statuses", j.ofSet)
+	j.declareSets(sets)
 	parts := []table.Part[config.Key, *Status]{
 		table.Whole(j.each(t.in.GatewayClasses, "gatewayapi/class statuses", j.class)),
 		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
-		table.Whole(j.each(t.in.ListenerSets, "gatewayapi/listenerset statuses", j.ofSet)),
+		table.Whole(sets),
 	}
 	for _, routes := range t.routes() {
 		parts = append(parts, table.Whole(j.each(routes, routes.Name()+"/statuses", j.ofRoute)))
@@ -107,8 +129,12 @@ func (t *Tables) DeclareStatuses(
 // judge says what becomes of objects. Mistakes are its problems, which are noted where they are found.
 type judge struct {
 	*maker
-	problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]]
-	served   func(r *table.Reader, gateway config.Key) bool // by proxies of any control plane
+	problems    *table.Table[config.Key, table.Rows[status.Problem, struct{}]]
+	services    *table.Table[mesh.ServiceKey, *mesh.Service]
+	deployments *table.Table[config.Key, *Deployment]
+	taken       *table.Table[config.Key, string]
+	sets        *table.Table[config.Key, table.Rows[config.Key, config.Key]] // accepted ones, by their Gateway
+	served      func(r *table.Reader, gateway config.Key) bool               // by proxies of any control plane
 }
 
 // each derives the statuses of objects; nil: an object has none of ours.
@@ -145,14 +171,18 @@ func (j judge) class(_ *table.Reader, o *config.Object) *Status {
 	if !IsOurs(native[gatewayv1.GatewayClassSpec](o).ControllerName) {
 		return nil
 	}
-	return &Status{Conditions: []metav1.Condition{
+	return &Status{Features: features(), Conditions: []metav1.Condition{
 		condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, ""),
 	}}
 }
 
 // ofGateway is the status of a Gateway that is ours.
 func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
-	return j.ofListeners(r, listenersOf(o, o.Key))
+	s := j.ofListeners(r, listenersOf(o, o.Key))
+	sets, _ := table.Get(r, j.sets, o.Key)
+	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
+	j.reach(r, o, s)
+	return s
 }
 
 // ofSet is the status of a ListenerSet of a Gateway that is ours.

@@ -19,6 +19,10 @@ type Tables struct {
 	Here *table.Table[config.Key, struct{}]
 	// Elsewhere are those with proxies that are connected to others, by control plane. Only statuses are made from it.
 	Elsewhere *table.Input[string, []config.Key]
+	// Deployments are the objects that a cluster has for its Gateways.
+	Deployments *table.Table[config.Key, *Deployment]
+	// Taken says of Gateways why an object of another owner keeps them from being deployed.
+	Taken *table.Input[config.Key, string]
 }
 
 // maker makes objects of the Gateway API's.
@@ -48,6 +52,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		})
 	m.declareGrants(in.ReferenceGrants)
 	m.declareListeners()
+	t.declareDeployments()
 	m.made = table.Derive(m.listeners, "gatewayapi/made gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, _ listenerKey, l *listener, emit func(config.Key, *config.Object)) {
 			if o := m.gateway(r, l); o != nil {

@@ -87,7 +87,12 @@ type Options struct {
 	Resolves bool
 	// ScopeGateways limits Gateways to gateways of their own namespace, as MeshConfig's strict ownership does.
 	ScopeGateways bool
+	// DeployGateways says that Gateways of the Gateway API are deployed in the cluster.
+	DeployGateways bool
 }
+
+// DeploysGateways reports whether Gateways of the Gateway API are deployed in the cluster.
+func (t *Tables) DeploysGateways() bool { return t.opts.DeployGateways }
 
 // Maker declares tables of objects that are made from the rows that came in: from other kinds, or from a registry's rows. In t it finds the
 // inputs, the settings, and the written objects of each kind.

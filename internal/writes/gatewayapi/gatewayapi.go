@@ -44,6 +44,11 @@ type Content struct {
 	Conditions []metav1.Condition            `json:"conditions,omitempty"`
 	Listeners  []gatewayv1.ListenerStatus    `json:"listeners,omitempty"`
 	Parents    []gatewayv1.RouteParentStatus `json:"parents,omitempty"`
+	// Addresses of a Gateway, if it is Addressed; otherwise those that are there stay.
+	Addressed bool                             `json:"-"`
+	Addresses []gatewayv1.GatewayStatusAddress `json:"addresses,omitempty"`
+	Sets      *int32                           `json:"attachedListenerSets,omitempty"` // of a Gateway; nil: none
+	Features  []gatewayv1.SupportedFeature     `json:"supportedFeatures,omitempty"`    // of a GatewayClass
 }
 
 // standing is an object of an API server with the content of its status.
@@ -180,6 +185,10 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 	} else if len(wanted.Conditions) > 0 {
 		next.Conditions = merged(stands.is.Conditions, wanted.Conditions, wanted.Version.Generation, now)
 		next.Listeners = listeners(stands.is.Listeners, wanted.Listeners, wanted.Version.Generation, now)
+		next.Sets, next.Features = wanted.Sets, wanted.Features
+		if wanted.Addressed {
+			next.Addresses = wanted.Addresses
+		}
 	}
 	if equality.Semantic.DeepEqual(next, stands.is) {
 		return nil, nil
@@ -189,8 +198,16 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 		status["parents"] = append([]gatewayv1.RouteParentStatus{}, next.Parents...) // a list even if it is empty
 	} else {
 		status["conditions"] = next.Conditions
-		if kind != config.GatewayClass {
+		if kind == config.GatewayClass {
+			status["supportedFeatures"] = next.Features
+		} else {
 			status["listeners"] = append([]gatewayv1.ListenerStatus{}, next.Listeners...)
+		}
+		if kind == config.KubernetesGateway {
+			status["attachedListenerSets"] = next.Sets // null removes it
+			if wanted.Addressed {
+				status["addresses"] = append([]gatewayv1.GatewayStatusAddress{}, next.Addresses...)
+			}
 		}
 	}
 	return work.StatusPatch(stands.version, stands.uid, status)

@@ -30,12 +30,14 @@ func StatusPatch(version, uid string, status any) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version, "uid": uid}, "status": status})
 }
 
-// Patch is a merge patch of an object.
+// Patch is a merge patch of an object, or an object to be applied.
 type Patch struct {
 	API     rest.Interface // asked by path
 	Path    string
 	Manager string // of the fields that are written
 	Body    []byte
+	// Apply has the server apply the object Body; Force: fields of other managers, too.
+	Apply, Force bool
 	// Says is what the object says afterwards, without times, and Generation of which version. If the same is to be written again, another
 	// client has undone it.
 	Says       any
@@ -56,7 +58,15 @@ func (q *Queue[K]) Patch(ctx context.Context, k K, p Patch) (gone bool, err erro
 	if err := q.Pace(ctx); err != nil {
 		return false, err
 	}
-	err = p.API.Patch(types.MergePatchType).AbsPath(p.Path).Param("fieldManager", p.Manager).Body(p.Body).Do(ctx).Error()
+	kind := types.MergePatchType
+	if p.Apply {
+		kind = types.ApplyPatchType
+	}
+	request := p.API.Patch(kind).AbsPath(p.Path).Param("fieldManager", p.Manager).Body(p.Body)
+	if p.Force {
+		request = request.Param("force", "true")
+	}
+	err = request.Do(ctx).Error()
 	switch {
 	case err == nil:
 		q.rivals.wrote(k, what, time.Now())

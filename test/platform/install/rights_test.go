@@ -219,7 +219,12 @@ func (w *world) judged(t *testing.T) {
 		{true, "get list watch", "", "secrets", "", "istio-system", "any"},
 		{false, "create update patch delete", "", "secrets", "", "istio-system", "any"},
 		{false, "get list watch", "", "secrets", "", "shop", "any"},
-		{false, "get create patch", "apps", "deployments", "", "istio-system", "istiod"},
+		{true, "get list watch create patch delete", "apps", "deployments", "", "shop", "any"},
+		{true, "get list watch create patch delete", "", "services", "", "shop", "any"},
+		{true, "get list watch create patch delete", "", "serviceaccounts", "", "shop", "any"},
+		{false, "create", "", "serviceaccounts", "token", "shop", "any"},
+		{false, "create update patch delete", "", "pods", "", "shop", "any"},
+		{false, "create update patch delete", "apps", "daemonsets", "", "shop", "any"},
 		{false, "create", "", "pods", "exec", "shop", "any"},
 		{false, "impersonate", "", "users", "", "", "admin"},
 	} {
