@@ -52,7 +52,7 @@ DEMO     := ./cmd/pilot-discovery ./cmd/pilot-agent
 STEPS    ?= 20000
 SOAK     ?= 10m
 
-.PHONY: help build programs release images push demo demo-consul demo-kubernetes registries test test-rooms test-attack test-live test-platforms check bench way fuzz mutants soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build programs release images push demo demo-consul demo-kubernetes registries test test-rooms test-attack test-live test-platforms check bench way fuzz mutants soak lint fmt schemas envoy kube conformance iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -173,6 +173,9 @@ registries: ## obtain the Consul, Eureka and ZooKeeper that tests run (minutes, 
 
 kube: ## build the Kubernetes that tests run (minutes, once a machine), unless KUBESERVER=/path names another
 	@$(GO) run ./build/kube >/dev/null
+
+conformance: ## build the conformance suite of the Gateway API (minutes, once a machine)
+	@$(GO) run ./build/conformance >/dev/null
 
 iptables: ## where they are missing and root may: iptables' programs, without which its half of the interception tests is skipped
 	@command -v iptables-restore >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \

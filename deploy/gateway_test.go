@@ -10,7 +10,7 @@ import (
 	"fairway/internal/golden"
 )
 
-// TestGateway: what control planes make of Gateways of the Gateway API is what the chart of gateways has.
+// TestGateway: control planes deploy the objects that the chart of gateways has.
 func TestGateway(t *testing.T) {
 	files, err := fs.Sub(deploy.Chart(), "charts/gateway")
 	if err != nil {

@@ -100,7 +100,6 @@ func carriedOut(a *annotation.Instance) bool {
 		annotation.AmbientBypassInboundCapture, annotation.AmbientDnsCapture, annotation.AmbientRedirection,
 		annotation.AmbientWaypointInboundBinding, annotation.GalleyAnalyzeSuppress, annotation.GatewayControllerVersion,
 		annotation.GatewayNameOverride, annotation.GatewayServiceAccount, annotation.IoIstioUseWaypointCanaryWeight,
-		annotation.NetworkingServiceType,
 		annotation.SidecarExtraStatTags, annotation.SidecarStatsCompression, annotation.SidecarStatsEvictionInterval,
 		annotation.SidecarStatsFlushInterval, annotation.SidecarStatsHistogramBins, annotation.SidecarStatsHistogramBuckets,
 		annotation.SidecarStatusReadinessApplicationPorts, annotation.TopologyControlPlaneClusters,

@@ -1,6 +1,6 @@
 package environment
 
-// GatewayAPI says what is written of the Gateway API's objects into the own cluster.
+// GatewayAPI says which statuses and objects are written into the own cluster for the Gateway API.
 type GatewayAPI struct {
 	Deploys bool // Gateways are deployed
 	Silent  bool // no statuses are written

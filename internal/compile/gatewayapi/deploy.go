@@ -26,8 +26,8 @@ const ClassName = "gateway.networking.k8s.io/gateway-class-name"
 
 // Deployment describes the objects that a cluster has for a Gateway.
 type Deployment struct {
-	// Unwanted is set for a Gateway that another controller serves, or one with gateways that its author deploys: what was made for it
-	// earlier is deleted. Nothing else is set then.
+	// Unwanted is set for a Gateway that another controller serves, or one with gateways that its author deploys: objects that were made
+	// for it earlier are deleted. Nothing else is set then.
 	Unwanted    bool
 	Name        string // of the objects
 	Labels      map[string]string
@@ -81,7 +81,7 @@ func byHand(spec *gatewayv1.GatewaySpec) bool {
 	})
 }
 
-// declareDeployments declares what is deployed for Gateways that an API server has.
+// declareDeployments declares the objects of Gateways that an API server has.
 func (t *Tables) declareDeployments() {
 	m := &t.maker
 	byGateway := table.Group(m.listeners, "gatewayapi/listeners by gateway", config.CompareKey,

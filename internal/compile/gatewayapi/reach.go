@@ -20,7 +20,7 @@ import (
 // mostAddresses is how many addresses the API lets a status have.
 const mostAddresses = 16
 
-// reach adds the addresses of a Gateway to its status, and what is wrong with them to its conditions.
+// reach adds the addresses of a Gateway to its status, and their faults to its conditions.
 func (j judge) reach(r *table.Reader, o *config.Object, s *Status) {
 	spec := native[gatewayv1.GatewaySpec](o)
 	if wrong := unsupportedAddress(spec); wrong != "" {

@@ -4,8 +4,8 @@
 //	a watch of the objects: one is not as wanted ──┴─► a part (Gateway, kind) ─► server-side apply, if the object differs
 //
 // The objects are those of the chart of gateways, with the name, labels and ports that the Gateway wants: base.yaml is the filled chart,
-// and a test of the chart compares them. An object belongs to a Gateway if its owner references say so. Others are never changed or deleted. The
-// cluster deletes the objects of a deleted Gateway.
+// and a test of the chart compares them. An object belongs to a Gateway if its owner references say so. Others are never changed or
+// deleted. The cluster deletes the objects of a deleted Gateway.
 //
 // The package must not know which Gateways are deployed, nor how a Gateway names its objects: that comes with Options.Wanted.
 package gateways

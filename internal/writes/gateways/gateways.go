@@ -47,7 +47,7 @@ type Options struct {
 // Wanted are the objects that a Gateway should have.
 type Wanted struct {
 	UID         string // of the Gateway in the API server; empty: it has none
-	*Deployment        // nil: what is there stays as it is
+	*Deployment        // nil: its objects stay as they are
 }
 
 // kinds are those of the objects, in the order in which they are made.

@@ -53,7 +53,7 @@ type Deployment struct {
 
 // Annotation and labels of all objects.
 const (
-	appliedMark = "fairway/applied" // the hash of what was applied: something else is left of another version
+	appliedMark = "fairway/applied" // the hash of the object as it was applied: another one is left of another version
 	gatewayName = "gateway.networking.k8s.io/gateway-name"
 	managedBy   = "app.kubernetes.io/managed-by"
 )
@@ -150,7 +150,7 @@ func normal(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return out, out.UnmarshalJSON(text)
 }
 
-// contains reports whether what is there has everything that is wanted. It may have more fields, and more items of lists: other managers
+// contains reports whether an object has all wanted fields. It may have more fields, and more items of lists: other managers
 // of the object own these.
 func contains(is, wanted any) bool {
 	switch w := wanted.(type) {

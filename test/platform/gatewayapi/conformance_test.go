@@ -48,7 +48,6 @@ func start(t *testing.T, programs conformancebin.Programs) *world.World {
 	w.Define(t)
 	w.Install(t, "pilot.secretNamespaces={*}")
 	w.Apply(t, class)
-	deploy(t, w)
 	return w
 }
 

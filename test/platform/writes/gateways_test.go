@@ -90,8 +90,8 @@ func want(got, want string) string {
 	return fmt.Sprintf("%q, want %q", got, want)
 }
 
-// TestGatewaysAreDeployed: a Gateway has a ServiceAccount, a Deployment and a Service, which follow it and go with it. What others write into
-// them stays, and what others own is left alone.
+// TestGatewaysAreDeployed: a Gateway has a ServiceAccount, a Deployment and a Service, which follow it and go with it. Fields of others in
+// them stay, and objects of others are left alone.
 func TestGatewaysAreDeployed(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -134,7 +134,7 @@ func TestGatewaysAreDeployed(t *testing.T) {
 	w.Patch(t, service+"/status", `{"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}, {"hostname": "edge.example.com"}]}}}`)
 	w.addresses(t, "edge", "Pending", "192.0.2.7 edge.example.com")
 
-	// An autoscaler's replicas, and another's annotation and port survive; what is the Gateway's own comes back.
+	// An autoscaler's replicas, and another's annotation and port survive; the Gateway's own fields come back.
 	w.Patch(t, deployment, `{"spec": {"replicas": 4}, "metadata": {"annotations": {"example.com/other": "b"}}}`)
 	w.Patch(t, service, `{"spec": {"ports": [{"name": "theirs", "port": 99}]}}`)
 	w.Apply(t, strings.ReplaceAll(deployed, "port: 80,", "port: 8080,")+`---
@@ -164,7 +164,7 @@ spec: {parentRef: {name: edge}, listeners: [{name: tls, port: 443, protocol: TLS
 		`{"metadata": {"annotations": {"networking.istio.io/service-type": "ClusterIP"}}}`)
 	cluster := has(t, w, service, func(o *corev1.Service) string { return want(string(o.Spec.Type), "ClusterIP") })
 	w.addresses(t, "edge", "Pending", cluster.Spec.ClusterIP)
-	// By hand: what was made is deleted, and the address is that of the named Service.
+	// By hand: the objects that were made are deleted, and the address is that of the named Service.
 	w.Apply(t, `
 apiVersion: v1
 kind: Service
