@@ -85,7 +85,8 @@ type Writer struct {
 	queue     *work.Queue[part]
 	templates map[string]map[string]any
 	followers map[string]*follow.Follower[standing] // by kind; set once
-	needed    chan struct{}                         // has an item once a Gateway is to be deployed
+	needed    chan struct{}                         // closed once a Gateway is to be deployed
+	once      sync.Once                             // closes it
 
 	mu     sync.Mutex
 	owners map[object]config.Key
@@ -100,7 +101,7 @@ const settle = 20 * time.Millisecond
 func New(o Options) (*Writer, error) {
 	w := &Writer{
 		o: o, owners: map[object]config.Key{}, names: map[part]map[string]bool{}, taken: map[config.Key]map[string]string{},
-		followers: map[string]*follow.Follower[standing]{}, needed: make(chan struct{}, 1),
+		followers: map[string]*follow.Follower[standing]{}, needed: make(chan struct{}),
 	}
 	var err error
 	if w.templates, err = templates(); err != nil {
@@ -130,15 +131,13 @@ func (w *Writer) Changed(k config.Key) {
 
 // need wakes Run if a Gateway is to be deployed.
 func (w *Writer) need(k config.Key) {
-	if len(w.needed) > 0 {
-		return
-	}
-	if wanted := w.o.Wanted(k); wanted.UID == "" || wanted.Deployment == nil || wanted.Unwanted {
-		return
-	}
 	select {
-	case w.needed <- struct{}{}:
+	case <-w.needed:
+		return
 	default:
+	}
+	if wanted := w.o.Wanted(k); wanted.UID != "" && wanted.Deployment != nil && !wanted.Unwanted {
+		w.once.Do(func() { close(w.needed) })
 	}
 }
 
@@ -147,7 +146,6 @@ func (w *Writer) Run(ctx context.Context) {
 	w.o.All(w.need)
 	select {
 	case <-w.needed:
-		w.needed <- struct{}{} // for the next time that this is the leader
 	case <-ctx.Done():
 		return
 	}

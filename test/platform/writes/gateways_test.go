@@ -209,10 +209,10 @@ metadata: {name: edge-istio, namespace: shop, labels: {gateway.networking.k8s.io
 spec: {selector: {app: theirs}, ports: [{port: 81}]}
 `)[0]
 	long := strings.Repeat("long-", 50) + "abc"
-	w.Apply(t, deployed)
+	plane.Start(t, w.deploying(t))
+	w.Apply(t, deployed) // the first that there is
 	w.Apply(t, strings.ReplaceAll(deployed, "name: edge,", "name: "+long+","))
 	w.Apply(t, strings.ReplaceAll(deployed, "name: edge,", "name: 1.dots,"))
-	plane.Start(t, w.deploying(t))
 	has(t, w, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge", func(o *gatewayv1.Gateway) string {
 		for _, c := range o.Status.Conditions {
 			if c.Type == "Programmed" && strings.Contains(c.Message, "there is a Service edge-istio already") {
