@@ -22,6 +22,17 @@ func (h Host) Matches(other Host) bool {
 		strings.HasSuffix(string(other), string(h[1:]))
 }
 
+// CompareWidth orders hosts that all cover one name or wildcard: the narrowest first.
+func CompareWidth(a, b Host) int {
+	switch {
+	case a.IsWildcard() == b.IsWildcard():
+		return len(b) - len(a)
+	case a.IsWildcard():
+		return 1
+	}
+	return -1
+}
+
 // Wildcards yields the wildcards that cover h, longest first, ending with "*"; h itself is not among them.
 func (h Host) Wildcards() []Host {
 	rest := strings.TrimPrefix(string(h), "*.")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
@@ -117,7 +118,7 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 	var ordered [][]*routev3.Route
 	var needs []string
 	toHTTPS := false
-	for _, group := range append([][]*Claim{claims}, t.wider(r, k, claims)...) {
+	for _, group := range append(byWidth(k.Host, claims), t.wider(r, k, claims)...) {
 		var ranked []*routev3.Route
 		for _, c := range group {
 			b := t.builder(r, k.Layer, k.Port, c.Gateways)
@@ -163,9 +164,36 @@ func (t *Tables) wider(r *table.Reader, k HostKey, claims []*Claim) (out [][]*Cl
 		at := k
 		at.Host = above
 		rows, _ := table.Get(r, t.byHost, at)
-		out = append(out, slices.DeleteFunc(byAge(rows), func(c *Claim) bool {
+		out = append(out, byWidth(above, slices.DeleteFunc(byAge(rows), func(c *Claim) bool {
 			return !slices.ContainsFunc(c.Gateways, func(g string) bool { return slices.Contains(apart, g) })
-		}))
+		}))...)
+	}
+	return out
+}
+
+// byWidth parts the claims on a host by the hostname that each rule was written with (config.Made.Within), the narrowest first.
+func byWidth(host mesh.Host, claims []*Claim) (out [][]*Claim) {
+	within := func(c *Claim) mesh.Host {
+		if c.Rule.Made == nil || c.Rule.Made.Within == nil {
+			return ""
+		}
+		i := slices.Index(config.Spec[*networking.VirtualService](c.Rule).Hosts, string(host))
+		if i < 0 {
+			return ""
+		}
+		return mesh.Host(c.Rule.Made.Within[i])
+	}
+	if !slices.ContainsFunc(claims, func(c *Claim) bool { return within(c) != "" }) {
+		return [][]*Claim{claims}
+	}
+	left := slices.Clone(claims)
+	slices.SortStableFunc(left, func(a, b *Claim) int { return mesh.CompareWidth(within(a), within(b)) })
+	for len(left) > 0 {
+		n := 1
+		for n < len(left) && within(left[n]) == within(left[0]) {
+			n++
+		}
+		out, left = append(out, left[:n]), left[n:]
 	}
 	return out
 }

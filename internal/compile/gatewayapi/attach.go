@@ -231,11 +231,12 @@ func (m *maker) rules(r *table.Reader, a *attachment) *config.Object {
 	spec := &networking.VirtualService{
 		Gateways: []string{a.listener.gateway.Namespace + "/" + a.listener.nameOf()}, ExportTo: []string{"*"},
 	}
+	var names []string
 	for _, h := range a.hosts {
-		spec.Hosts = append(spec.Hosts, string(h))
+		spec.Hosts, names = append(spec.Hosts, string(h)), append(names, string(within(h, a.route.Hostnames())))
 	}
 	b := builder{maker: m, r: r, route: a.route, listener: a.listener, made: config.Made{
-		ByPath: true,
+		ByPath: true, Within: names,
 		Fields: []config.MadeOf{
 			{Field: "spec", Of: "spec"}, {Field: "spec.hosts", Of: "spec.hostnames"}, {Field: "spec.gateways", Of: "spec.parentRefs"},
 		},

@@ -163,4 +163,15 @@ func common(l *listener, hostnames []gatewayv1.Hostname) (out []mesh.Host) {
 	return slices.Compact(out)
 }
 
+// within returns the hostname of a route that has a host: the narrowest one, if several have it.
+func within(host mesh.Host, hostnames []gatewayv1.Hostname) mesh.Host {
+	out := mesh.Host("*")
+	for _, h := range hostnames {
+		if name := hostOf(string(h)); name.Matches(host) && mesh.CompareWidth(name, out) < 0 {
+			out = name
+		}
+	}
+	return out
+}
+
 func hostOf(name string) mesh.Host { return mesh.Host(cmp.Or(name, "*")) }
