@@ -174,11 +174,8 @@ func (t *Tables) wider(r *table.Reader, k HostKey, claims []*Claim) (out [][]*Cl
 // byWidth parts the claims on a host by the hostname that each rule was written with (config.Made.Within), the narrowest first.
 func byWidth(host mesh.Host, claims []*Claim) (out [][]*Claim) {
 	within := func(c *Claim) mesh.Host {
-		if c.Rule.Made == nil || c.Rule.Made.Within == nil {
-			return ""
-		}
 		i := slices.Index(config.Spec[*networking.VirtualService](c.Rule).Hosts, string(host))
-		if i < 0 {
+		if c.Rule.Made == nil || i < 0 || i >= len(c.Rule.Made.Within) {
 			return ""
 		}
 		return mesh.Host(c.Rule.Made.Within[i])
