@@ -133,3 +133,49 @@ func TestCredentials(t *testing.T) {
 		delivered(t, g2, "", false)
 	})
 }
+
+// A listener whose only Secret does not exist is not served, which its Gateway's problem says; it is once there is one.
+func TestMissingCertificate(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t)
+	c.Define(t, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "workloadgroups.networking.istio.io")
+	c.Apply(t, infra+gatewayClass+`---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: mesh
+  listeners: [{name: web, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}]
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadGroup
+metadata: {name: edge, namespace: infra}
+spec: {metadata: {labels: {gateway.networking.k8s.io/gateway-name: edge}}, template: {serviceAccount: edge}}
+`)
+	p := plane.Start(t, secured(t, c))
+	who := plane.Proxy{
+		Name: "edge-1", Namespace: "infra", Type: "router", Labels: map[string]string{"gateway.networking.k8s.io/gateway-name": "edge"},
+	}
+	g := ads.New(who.Node(), ads.NewReader(), func(ads.Event) {}) // it has no listener yet
+	g.Credentials = p.Credentials(p.JoinAs(t, "infra", "edge"))
+	if err := g.Connect(t.Context(), p.Discovery.SecureAddr()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Disconnect)
+	rig.Eventually(t, func() error {
+		for _, problem := range p.Discovery.Problems() {
+			if problem.Field == "spec.listeners[0].tls.certificateRefs[0]" {
+				t.Log(problem)
+				return nil
+			}
+		}
+		return fmt.Errorf("the proxy holds %s; the problems are %v", g.State(), p.Discovery.Problems())
+	})
+	c.Apply(t, tlsSecret(t, "infra", "web"))
+	rig.Eventually(t, func() error {
+		if len(g.Names(xdstype.ListenerURL)) != 1 {
+			return fmt.Errorf("the proxy holds %s; the problems are %v", g.State(), p.Discovery.Problems())
+		}
+		return nil
+	})
+}
