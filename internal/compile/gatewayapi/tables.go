@@ -131,7 +131,8 @@ func noteTLS(r *table.Reader, o *config.Object) {
 	}
 	if spec.Frontend != nil {
 		r.Note(o.Problem("spec.tls.frontend", code.NotYet, mesh.Warning,
-			"clients are not asked for certificates yet: listeners serve clients without one", "verify clients behind the gateway"))
+			"clients are not asked for certificates yet: HTTPS listeners that want them verified are not served",
+			"verify clients behind the gateway"))
 	}
 	if spec.Backend != nil {
 		r.Note(o.Problem("spec.tls.backend", code.NotYet, mesh.Warning, "the certificate is not shown to backends yet",
