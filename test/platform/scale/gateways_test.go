@@ -117,7 +117,7 @@ func edit(t *testing.T, n int) (out figures) {
 	discovery.Path(t)
 	e := edge{t.TempDir()}
 	for i := range few {
-		ofFiles{e.dir}.change(t, i, "")
+		ofFiles(e).change(t, i, "")
 	}
 	live := func() int { return launch(t, e.dir, "").live(t) }
 	empty := live()
