@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ type Cluster struct {
 
 	resources map[config.Kind]cluster.Resource
 	written   map[config.Key]store.Item
+	read      map[config.Key]store.Item // as it was read last
 }
 
 // Open returns the cluster that the flags name. It asks nothing yet.
@@ -41,7 +43,9 @@ func Open(flags cluster.Flags) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{reach: r, resources: map[config.Kind]cluster.Resource{}, written: map[config.Key]store.Item{}}, nil
+	return &Cluster{
+		reach: r, resources: map[config.Kind]cluster.Resource{}, written: map[config.Key]store.Item{}, read: map[config.Key]store.Item{},
+	}, nil
 }
 
 // Close does nothing: connections end by themselves.
@@ -96,6 +100,7 @@ func (c *Cluster) Read(ctx context.Context, keys []config.Key) ([]store.Item, er
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
+		c.read[key] = out[i]
 	}
 	return out, nil
 }
@@ -183,7 +188,28 @@ func (c *Cluster) Commit(ctx context.Context, changes []store.Change) (last int6
 	return last, nil
 }
 
+// statuses is how often the status of an object may change between reading and writing it.
+const statuses = 5
+
+// commit makes a change. If only the object's status is another one than the change was made of, the object is as its author saw it.
 func (c *Cluster) commit(ctx context.Context, change store.Change) (int64, error) {
+	seen, known := c.read[change.Key]
+	known = known && seen.Revision == change.Was
+	last, err := c.try(ctx, change)
+	for range statuses {
+		var conflict store.Conflict
+		now := c.read[change.Key] // by explain
+		if !known || !errors.As(err, &conflict) || conflict.Is == 0 || !bytes.Equal(seen.Text, now.Text) {
+			break
+		}
+		change.Was = now.Revision
+		last, err = c.try(ctx, change)
+	}
+	return last, err
+}
+
+// try makes a change of an object in the version that it was made of.
+func (c *Cluster) try(ctx context.Context, change store.Change) (int64, error) {
 	key := change.Key
 	r, err := c.resource(ctx, key.Kind)
 	if err != nil {

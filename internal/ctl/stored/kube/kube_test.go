@@ -22,7 +22,10 @@ const front = `{"apiVersion":"networking.istio.io/v1","kind":"Gateway","metadata
 	`"uid":"u","generation":3,"managedFields":[{"manager":"x"}]},"spec":{"selector":{"a":"b"}},"status":{"x":1}}`
 
 // server stands for an API server with one Gateway. It notes the requests that change something.
-func server(t *testing.T) (flags cluster.Flags, seen *[]string) {
+func server(t *testing.T) (flags cluster.Flags, seen *[]string) { return serverAt(t, new(7)) }
+
+// serverAt is a server whose object is in a version.
+func serverAt(t *testing.T, version *int) (flags cluster.Flags, seen *[]string) {
 	seen = new([]string)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		const list = "/apis/networking.istio.io/v1/namespaces/shop/gateways"
@@ -36,16 +39,16 @@ func server(t *testing.T) (flags cluster.Flags, seen *[]string) {
 		case r.URL.Path == "/apis/networking.istio.io/v1":
 			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"networking.istio.io/v1","resources":[{"name":"gateways","kind":"Gateway"}]}`)
 		case r.URL.Path == list:
-			fmt.Fprintf(w, `{"items":[`+front+`]}`, 7)
+			fmt.Fprintf(w, `{"items":[`+front+`]}`, *version)
 		case r.URL.Path == object && r.Method == http.MethodPatch && r.URL.Query().Get("force") != "true":
 			w.WriteHeader(http.StatusConflict)
 			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"details":{"causes":[`+
 				`{"reason":"FieldManagerConflict","message":"conflict with \"kubectl\"","field":".spec.selector.a"}]}}`)
-		case r.URL.Path == object && r.Method == http.MethodPut && !strings.Contains(string(body), `"resourceVersion":"7"`):
+		case r.URL.Path == object && r.Method == http.MethodPut && !strings.Contains(string(body), fmt.Sprintf(`"resourceVersion":"%d"`, *version)):
 			w.WriteHeader(http.StatusConflict)
 			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`)
 		case r.URL.Path == object:
-			fmt.Fprintf(w, front, 7)
+			fmt.Fprintf(w, front, *version)
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
@@ -120,5 +123,29 @@ func TestObjects(t *testing.T) {
 	var sent map[string]any
 	if _, body, _ := strings.Cut((*seen)[2], "json "); json.Unmarshal([]byte(body), &sent) != nil {
 		t.Errorf("not JSON: %s", (*seen)[2])
+	}
+}
+
+// TestStatusesDoNotConflict: an object is written although its status has changed since it was read.
+func TestStatusesDoNotConflict(t *testing.T) {
+	version := 7
+	flags, seen := serverAt(t, &version)
+	c, err := kube.Open(flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Replace = true
+	key := config.Key{Kind: config.Gateway, Namespace: "shop", Name: "front"}
+	item, _, err := c.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version = 9
+	if last, err := c.Commit(t.Context(), []store.Change{{Key: key, Text: item.Text, Was: item.Revision}}); err != nil || last != 9 {
+		t.Error(last, err)
+	}
+	if len(*seen) != 2 {
+		t.Errorf("%q", *seen)
 	}
 }
