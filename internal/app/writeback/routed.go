@@ -64,13 +64,18 @@ func (w *Writer) deployed(k config.Key) (out gateways.Wanted) {
 	return out
 }
 
-// allDeployed calls add with each Gateway that should have objects, or should have none.
+// allDeployed calls add with each Gateway that should have objects, or should have none, after it has read all of them: add reads, too, and
+// a read inside another one could wait for a turn that waits for the outer one.
 func (w *Writer) allDeployed(add func(config.Key)) {
+	var all []config.Key
 	w.graph.Store.Read(func(tx *table.Tx) {
 		for k := range table.All(tx, w.graph.GatewayAPI.Deployments) {
-			add(k)
+			all = append(all, k)
 		}
 	})
+	for _, k := range all {
+		add(k)
+	}
 }
 
 // taken has the status of a Gateway say why it cannot be deployed; empty: it can.

@@ -1,7 +1,6 @@
 package pods_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -34,12 +33,6 @@ func TestGatewayAPI(t *testing.T) {
 	w.Define(t, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io")
 	w.Deploy(t, world.Workload{Name: "ratings", Version: "v1"})
 	w.Apply(t, front)
-	t.Cleanup(func() {
-		o, err := w.Do(context.Background(), http.MethodGet, "/apis/coordination.k8s.io/v1/leases", "", nil)
-		t.Log("LEASES", o, err)
-		o, err = w.Do(context.Background(), http.MethodGet, "/apis/apps/v1/deployments", "", nil)
-		t.Log("DEPL", o, err)
-	})
 	w.Ready(t, "shop", "gateway.networking.k8s.io/gateway-name", "front", 1)
 	ratings := w.Ready(t, "shop", "app", "ratings", 1)[0]
 	rig.Eventually(t, func() error {
