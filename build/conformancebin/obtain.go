@@ -2,12 +2,9 @@ package conformancebin
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,16 +40,19 @@ func Obtain(ctx context.Context, log io.Writer) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return Programs{}, fmt.Errorf("find the folder for caches: %w", err)
-	}
 	module := filepath.Join(root, "test", "conformance")
-	key, err := keyOf(module)
+	sources, err := filepath.Glob(filepath.Join(module, "*.go"))
 	if err != nil {
 		return Programs{}, err
 	}
-	dir := filepath.Join(cache, "fairway", "conformance-"+key)
+	var files []string
+	for _, path := range sources {
+		files = append(files, filepath.Base(path))
+	}
+	dir, err := binary.Cached("conformance", strings.Join(flags, " "), module, append(files, "go.mod", "go.sum")...)
+	if err != nil {
+		return Programs{}, err
+	}
 	out := Programs{filepath.Join(dir, builds[0].name), filepath.Join(dir, builds[1].name)}
 	if out.complete() {
 		return out, nil
@@ -90,32 +90,8 @@ func build(ctx context.Context, log io.Writer, module, path string, args []strin
 	defer os.RemoveAll(scratch)
 	built := filepath.Join(scratch, "program")
 	all := slices.Concat(args[:1], flags, []string{"-o", built}, args[1:])
-	c := exec.CommandContext(ctx, "go", all...)
-	c.Dir = module
-	// The compiler writes no tables for debuggers and collects its garbage less often.
-	c.Env = append(os.Environ(), "GOTOOLCHAIN=auto", "GOWORK=off", "CGO_ENABLED=0",
-		"GOFLAGS=-mod=readonly -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'")
-	c.Stdout, c.Stderr = log, log
-	if err := c.Run(); err != nil {
+	if err := binary.Go(ctx, log, module, []string{"GOTOOLCHAIN=auto"}, all...); err != nil {
 		return err
 	}
 	return os.Rename(built, path)
-}
-
-// keyOf is a hash of all that the programs are made of.
-func keyOf(module string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(module, "*.go"))
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	fmt.Fprintln(sum, strings.Join(flags, " "))
-	for _, file := range append(files, filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum")) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("read what the programs are built of: %w", err)
-		}
-		fmt.Fprintf(sum, "%s %d\n%s\n", filepath.Base(file), len(text), text)
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:20], nil
 }

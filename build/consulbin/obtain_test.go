@@ -75,7 +75,7 @@ func TestKey(t *testing.T) {
 	}
 	key := func() string {
 		t.Helper()
-		k, err := keyOf(dir)
+		k, err := folderOf(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestKey(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "go.sum")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyOf(dir); err == nil {
+	if _, err := folderOf(dir); err == nil {
 		t.Error("a module without go.sum has a key")
 	}
 }

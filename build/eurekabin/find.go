@@ -2,7 +2,6 @@ package eurekabin
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"fairway/build/binary"
 	"fairway/build/envoybin"
 )
 
@@ -90,12 +90,8 @@ func locate() (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return place{}, fmt.Errorf("find the folder for caches: %w", err)
-	}
 	source := filepath.Join(root, "tools", "eureka")
-	key, err := keyOf(source, "pom.xml", "jars.sha256", "Main.java")
+	dir, err := binary.Cached("eureka", "", source, "pom.xml", "jars.sha256", "Main.java")
 	if err != nil {
 		return place{}, err
 	}
@@ -107,7 +103,7 @@ func locate() (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	return place{source, pins, filepath.Join(cache, "fairway", "eureka-"+key, "server")}, nil
+	return place{source, pins, filepath.Join(dir, "server")}, nil
 }
 
 // readPins reads lines as sha256sum writes them.
@@ -124,17 +120,4 @@ func readPins(text string) ([]pin, error) {
 		return nil, errors.New("jars.sha256 pins no jar")
 	}
 	return out, nil
-}
-
-// keyOf is a hash of files of a folder.
-func keyOf(folder string, names ...string) (string, error) {
-	sum := sha256.New()
-	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			return "", fmt.Errorf("read what Eureka is made of: %w", err)
-		}
-		fmt.Fprintf(sum, "%s %d\n%s\n", name, len(text), text)
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:20], nil
 }

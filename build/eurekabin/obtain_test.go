@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"fairway/build/binary"
 )
 
 func pinOf(name, content string) pin {
@@ -119,7 +121,7 @@ func TestPins(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		key, err := keyOf(dir, "pom.xml")
+		key, err := binary.Cached("eureka", "", dir, "pom.xml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,11 +1,7 @@
 package kubebin
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -50,30 +46,18 @@ func locate() (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return place{}, fmt.Errorf("find the folder for caches: %w", err)
-	}
 	module := filepath.Join(root, "tools", "kube")
-	key, err := keyOf(module)
+	dir, err := folderOf(module)
 	if err != nil {
 		return place{}, err
 	}
-	return place{module, filepath.Join(cache, "fairway", "kube-"+key, "kube")}, nil
+	return place{module, filepath.Join(dir, "kube")}, nil
 }
 
-// keyOf is a hash of all that a binary is made of.
-func keyOf(module string) (string, error) {
-	sum := sha256.New()
-	fmt.Fprintln(sum, runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(flags(), " "))
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		text, err := os.ReadFile(filepath.Join(module, name))
-		if err != nil {
-			return "", fmt.Errorf("read what the binary is built of: %w", err)
-		}
-		fmt.Fprintf(sum, "%s %d\n%s\n", name, len(text), text)
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:20], nil
+// folderOf returns the folder of the binary that is built of a module.
+func folderOf(module string) (string, error) {
+	how := strings.Join(append([]string{runtime.Version(), runtime.GOOS, runtime.GOARCH}, flags()...), " ")
+	return binary.Cached("kube", how, module, "go.mod", "go.sum", "main.go")
 }
 
 // flags are those of go build. The API server tells its version to clients, who need one that parses.

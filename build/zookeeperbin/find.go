@@ -2,7 +2,6 @@ package zookeeperbin
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"fairway/build/binary"
 	"fairway/build/envoybin"
 )
 
@@ -74,27 +74,20 @@ func locate() (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return place{}, fmt.Errorf("find the folder for caches: %w", err)
-	}
 	from := filepath.Join(root, "tools", "zookeeper")
-	sum := sha256.New()
-	texts := map[string]string{}
-	for _, name := range []string{"pom.xml", "jars.sha256"} {
-		text, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			return place{}, fmt.Errorf("read what ZooKeeper is made of: %w", err)
-		}
-		fmt.Fprintf(sum, "%s %d\n%s\n", name, len(text), text)
-		texts[name] = string(text)
-	}
-	pins, err := readPins(texts["jars.sha256"])
+	dir, err := binary.Cached("zookeeper", "", from, "pom.xml", "jars.sha256")
 	if err != nil {
 		return place{}, err
 	}
-	key := hex.EncodeToString(sum.Sum(nil))[:20]
-	return place{filepath.Join(from, "pom.xml"), pins, filepath.Join(cache, "fairway", "zookeeper-"+key, "lib")}, nil
+	text, err := os.ReadFile(filepath.Join(from, "jars.sha256"))
+	if err != nil {
+		return place{}, fmt.Errorf("read what ZooKeeper is made of: %w", err)
+	}
+	pins, err := readPins(string(text))
+	if err != nil {
+		return place{}, err
+	}
+	return place{filepath.Join(from, "pom.xml"), pins, filepath.Join(dir, "lib")}, nil
 }
 
 // readPins reads lines as sha256sum writes them.
