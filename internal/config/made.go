@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/mesh"
 )
 
 // Made describes an object that is made of another one, which users wrote. Such an object never comes from a source. It is immutable.
@@ -17,9 +19,9 @@ type Made struct {
 	// ByPath says for a VirtualService that its prefixes match whole path elements, and that routes of such VirtualServices have precedence
 	// by how specific their matches are, not by their order (Kubernetes' Ingress, and the Gateway API).
 	ByPath bool
-	// Within are the hostnames that the hosts of a VirtualService were written as, one for each, if requests for a host go first to rules
-	// that name a narrower one (HTTPRouteSpec.hostnames).
-	Within []string
+	// Within are the hostnames that the hosts of a VirtualService were written as, by host, if requests for a host go first to rules that
+	// name a narrower one (HTTPRouteSpec.hostnames).
+	Within map[mesh.Host]mesh.Host
 	// Routes are what the routes of requests of a VirtualService have beside their fields there: one for each, or none.
 	Routes []MadeRoute
 	// Alone says for a Gateway that it selects only proxies of its own namespace, and that its server answers 404 for its hosts where no
@@ -110,10 +112,11 @@ func (m *Made) String() string {
 		return ""
 	}
 	out := fmt.Sprint(m.Fields, m.ByPath, m.Ports, m.Alone)
-	for _, names := range [][]string{m.Granted, m.Within} {
-		if len(names) > 0 {
-			out += fmt.Sprint(" ", names)
-		}
+	if len(m.Granted) > 0 {
+		out += fmt.Sprint(" ", m.Granted)
+	}
+	if len(m.Within) > 0 {
+		out += fmt.Sprint(" ", m.Within) // in the order of the hosts
 	}
 	for _, r := range m.Routes {
 		out += fmt.Sprint(" ", r.Missing, r.TryTimeout)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	networking "istio.io/api/networking/v1alpha3"
 
 	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
@@ -174,23 +173,21 @@ func (t *Tables) wider(r *table.Reader, k HostKey, claims []*Claim) (out [][]*Cl
 // byWidth parts the claims on a host by the hostname that each rule was written with (config.Made.Within), the narrowest first.
 func byWidth(host mesh.Host, claims []*Claim) (out [][]*Claim) {
 	within := func(c *Claim) mesh.Host {
-		i := slices.Index(config.Spec[*networking.VirtualService](c.Rule).Hosts, string(host))
-		if c.Rule.Made == nil || i < 0 || i >= len(c.Rule.Made.Within) {
+		if c.Rule.Made == nil {
 			return ""
 		}
-		return mesh.Host(c.Rule.Made.Within[i])
+		return c.Rule.Made.Within[host]
 	}
 	if !slices.ContainsFunc(claims, func(c *Claim) bool { return within(c) != "" }) {
 		return [][]*Claim{claims}
 	}
-	left := slices.Clone(claims)
-	slices.SortStableFunc(left, func(a, b *Claim) int { return mesh.CompareWidth(within(a), within(b)) })
-	for len(left) > 0 {
-		n := 1
-		for n < len(left) && within(left[n]) == within(left[0]) {
-			n++
+	byHost := slices.Clone(claims)
+	slices.SortStableFunc(byHost, func(a, b *Claim) int { return mesh.CompareWidth(within(a), within(b)) })
+	for i, c := range byHost {
+		if i == 0 || within(c) != within(byHost[i-1]) {
+			out = append(out, nil)
 		}
-		out, left = append(out, left[:n]), left[n:]
+		out[len(out)-1] = append(out[len(out)-1], c)
 	}
 	return out
 }

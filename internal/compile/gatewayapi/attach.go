@@ -231,9 +231,10 @@ func (m *maker) rules(r *table.Reader, a *attachment) *config.Object {
 	spec := &networking.VirtualService{
 		Gateways: []string{a.listener.gateway.Namespace + "/" + a.listener.nameOf()}, ExportTo: []string{"*"},
 	}
-	var names []string
+	names := map[mesh.Host]mesh.Host{}
 	for _, h := range a.hosts {
-		spec.Hosts, names = append(spec.Hosts, string(h)), append(names, string(within(h, a.route.Hostnames())))
+		spec.Hosts = append(spec.Hosts, string(h))
+		names[h] = within(h, a.route.Hostnames())
 	}
 	b := builder{maker: m, r: r, route: a.route, listener: a.listener, made: config.Made{
 		ByPath: true, Within: names,
