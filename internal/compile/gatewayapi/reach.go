@@ -41,7 +41,7 @@ func (j judge) reach(r *table.Reader, o *config.Object, s *Status) {
 	}
 	if d.Unwanted {
 		for _, a := range spec.Addresses {
-			host := j.hostOf(o, a.Value)
+			host := j.serviceOf(o, a.Value)
 			found := j.addresses(r, host, false)
 			if len(found) == 0 {
 				unreached(gatewayv1.GatewayReasonAddressNotUsable, fmt.Sprintf("there is no Service %s with an address", host))
@@ -89,8 +89,9 @@ func unsupportedAddress(spec *gatewayv1.GatewaySpec) string {
 	return ""
 }
 
-// hostOf returns the host of the Service that an address names, as Istio reads it: a host, or the name of a Service of the same namespace.
-func (j judge) hostOf(o *config.Object, name string) mesh.Host {
+// serviceOf returns the host of the Service that an address names. As in Istio, the address is a host, or the name of a Service of the same
+// namespace.
+func (j judge) serviceOf(o *config.Object, name string) mesh.Host {
 	if strings.Contains(name, ".") {
 		return mesh.Host(strings.ToLower(strings.TrimSuffix(name, ".")))
 	}

@@ -22,14 +22,13 @@ import (
 
 // Status is what an object's status says, in the API's own words. Its conditions have neither times nor generations.
 type Status struct {
-	Conditions []metav1.Condition            // of a GatewayClass, Gateway or ListenerSet
-	Listeners  []gatewayv1.ListenerStatus    // of a Gateway or ListenerSet
-	Parents    []gatewayv1.RouteParentStatus // of a route, with the controller of each
-	// Of a Gateway: whether its addresses are known, these, and how many ListenerSets are attached.
-	Addressed bool
-	Addresses []gatewayv1.GatewayStatusAddress
-	Sets      int32
-	Features  []gatewayv1.SupportedFeature // of a GatewayClass
+	Conditions []metav1.Condition               // of a GatewayClass, Gateway or ListenerSet
+	Listeners  []gatewayv1.ListenerStatus       // of a Gateway or ListenerSet
+	Parents    []gatewayv1.RouteParentStatus    // of a route, with the controller of each
+	Addressed  bool                             // the addresses of a Gateway are known
+	Addresses  []gatewayv1.GatewayStatusAddress // of a Gateway
+	Sets       int32                            // the number of ListenerSets that a Gateway has accepted
+	Features   []gatewayv1.SupportedFeature     // of a GatewayClass
 }
 
 func sameStatus(a, b *Status) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -114,7 +114,7 @@ func (w *Writer) render(kind string, k config.Key, uid string, d *Deployment) (*
 	return normal(o)
 }
 
-// pod sets the metadata of the pods. What the chart says of injection goes first.
+// pod sets the metadata of the pods. The injection labels and annotations of the chart replace those of the Gateway.
 func (w *Writer) pod(o *unstructured.Unstructured, labels map[string]string, d *Deployment, set func(any, ...string)) {
 	const inject = "sidecar.istio.io/inject"
 	labels = maps.Clone(labels)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,10 +46,7 @@ func (e edge) write(t *testing.T, gateway int, path string) {
 		text = append(text, e.route(gateway, l, path))
 		path = "/"
 	}
-	next := rig.Write(t, e.dir, ".next", []byte(strings.Join(text, "---\n")))
-	if err := os.Rename(next, filepath.Join(e.dir, fmt.Sprintf("routes-%d.yaml", gateway))); err != nil {
-		t.Fatal(err)
-	}
+	replace(t, e.dir, fmt.Sprintf("routes-%d.yaml", gateway), strings.Join(text, "---\n"))
 }
 
 // gateway writes a Gateway.

@@ -116,8 +116,14 @@ func (f ofFiles) folder() string { return f.dir }
 func (f ofFiles) entry() string  { return "" }
 
 func (f ofFiles) change(t *testing.T, service int, first string) {
-	next := rig.Write(t, f.dir, ".next", []byte(ruleOf(service, first)))
-	if err := os.Rename(next, filepath.Join(f.dir, name(service)+".yaml")); err != nil {
+	replace(t, f.dir, name(service)+".yaml", ruleOf(service, first))
+}
+
+// replace writes a file of a folder at once, as editors do.
+func replace(t *testing.T, dir, file, text string) {
+	t.Helper()
+	next := rig.Write(t, dir, ".next", []byte(text))
+	if err := os.Rename(next, filepath.Join(dir, file)); err != nil {
 		t.Fatal(err)
 	}
 }

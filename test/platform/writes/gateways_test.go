@@ -196,8 +196,8 @@ func (w world) addresses(t *testing.T, name, reason, want string) {
 	})
 }
 
-// TestGatewaysBesideOthers: an object of another owner is left as it is, and the Gateway's status says so. Names of any length are
-// deployed.
+// TestGatewaysBesideOthers: the control plane does not change an object of another owner, and the Gateway's status says so. It deploys
+// Gateways with names of any length.
 func TestGatewaysBesideOthers(t *testing.T) {
 	t.Parallel()
 	w := start(t)
