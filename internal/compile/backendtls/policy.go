@@ -204,7 +204,7 @@ func (t *Tables) choose(r *table.Reader, host mesh.Host, rows table.Rows[config.
 				continue
 			}
 			if first := out[of.section]; first != nil {
-				p := o.Problem(of.field(), code.Conflict, mesh.Warning,
+				p := o.Problem(of.field(), code.Shadowed, mesh.Error,
 					fmt.Sprintf("%s is older and has the same target: this policy has no effect there", first.policy),
 					"remove one of the two, or name another port in sectionName")
 				p.Other = first.policy

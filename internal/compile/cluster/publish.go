@@ -177,8 +177,8 @@ func (t *Target) known(err error) bool {
 	return errors.Is(err, cluster.ErrCredential) || t.Backend != nil && errors.As(err, &why)
 }
 
-// refused returns the problem of a cluster that breaks Envoy's own rules. It is a problem of the DestinationRule or the BackendTLSPolicy, if
-// there is one.
+// refused returns the problem of a cluster that breaks Envoy's own rules. It is a problem of the DestinationRule or the BackendTLSPolicy,
+// if there is one.
 func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 	p := mesh.Problem{Object: t.Rule, Field: "spec.trafficPolicy", Code: code.Refused, Severity: mesh.Error,
 		Message: fmt.Sprintf("proxies would refuse cluster %s, they keep what they have: %v", key, err)}

@@ -38,7 +38,8 @@ type Target struct {
 
 func sameTarget(a, b *Target) bool {
 	return a == b || a.Service.Equal(b.Service) && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery &&
-		a.Below == b.Below && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy) && a.Backend.Equal(b.Backend)
+		a.Below == b.Below && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy) &&
+		a.Backend.Equal(b.Backend)
 }
 
 // sameCluster reports whether two targets of one name make the same cluster.

@@ -78,7 +78,8 @@ func (j judge) ofValidation(r *table.Reader, o *config.Object) []metav1.Conditio
 	case wrong:
 		accepted = condition(gatewayv1.PolicyConditionAccepted, false, whyRejected(p), p.Message)
 	case bad > 0 && bad == len(all):
-		accepted = condition(gatewayv1.PolicyConditionAccepted, false, gatewayv1.BackendTLSPolicyReasonNoValidCACertificate, resolved.Message)
+		accepted = condition(gatewayv1.PolicyConditionAccepted, false, gatewayv1.BackendTLSPolicyReasonNoValidCACertificate,
+			resolved.Message)
 	}
 	return []metav1.Condition{accepted, resolved}
 }
@@ -90,7 +91,7 @@ func whyRejected(p status.Problem) gatewayv1.PolicyConditionReason {
 		return gatewayv1.PolicyReasonInvalid
 	case !strings.HasPrefix(p.Field, "spec.targetRefs["):
 		return ""
-	case p.Code == code.Conflict:
+	case p.Code == code.Shadowed:
 		return gatewayv1.PolicyReasonConflicted
 	case p.Code == code.UnknownHost, p.Code == code.UnknownPort, p.Code == code.NotSupported:
 		return gatewayv1.PolicyReasonTargetNotFound
