@@ -61,8 +61,8 @@ func TestRead(t *testing.T) {
 	w.Secrets.OnDemand.Set(struct{}{}, struct{}{})
 	w.Apply(objects)
 	w.Connect(mesh.Proxy{
-		ID: "a", Type: mesh.Router, Namespace: "edge", Labels: "gateway.networking.k8s.io/gateway-name=shop", IP: "10.0.0.1", IPs: "10.0.0.1",
-		Standing: mesh.Proven, ServiceAccount: "shop",
+		ID: "a", Type: mesh.Router, Namespace: "edge", Labels: "gateway.networking.k8s.io/gateway-name=shop",
+		IP: "10.0.0.1", IPs: "10.0.0.1", Standing: mesh.Proven, ServiceAccount: "shop",
 	})
 	ca := secret.Key{Namespace: "shop", Name: "ca", ConfigMap: true}
 	is := func(when, cluster string, waits bool, wanted ...secret.Key) {
