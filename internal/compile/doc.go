@@ -21,6 +21,7 @@
 //	route        virtual hosts and route configurations
 //	secret       what Secrets hold, to those whose listeners and clusters name it
 //	gateway      listeners, routes and clusters of gateways
+//	backendtls   how gateways speak TLS to backends
 //	cluster      clusters and load assignments
 //	listener     listeners of sidecars
 //	names        what agents resolve

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"fairway/internal/compile/backendtls"
 	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/delegate"
 	"fairway/internal/compile/demand"
@@ -146,9 +147,10 @@ func New(opts Options) *Graph {
 	gw := gateway.Declare(gateway.Reads{
 		Input: in, Registry: reg, Secrets: sec, Scope: sc, Demand: proxies, Policies: policies, Route: rt, Telemetry: tele,
 	})
+	backends := backendtls.Declare(in, reg, sec, routed)
 	cl := cluster.Declare(cluster.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Vouched: who, Inbound: workloads, Peers: peers,
-		Networks: networks, Secrets: sec,
+		Networks: networks, Secrets: sec, Backends: backends,
 	}, gw.Clusters, gw.Passed)
 	ls := listener.Declare(listener.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Inbound: workloads, Policies: policies, Route: rt, Telemetry: tele,
@@ -160,13 +162,15 @@ func New(opts Options) *Graph {
 	parts := slices.Concat(
 		cl.Parts,
 		[]demand.Part{
-			sec.Publish(secret.ByClusters, nil, cl.OfGateways, cl.OfSidecars),
+			sec.Publish(secret.ByClusters, cl.Granted, cl.OfGateways, cl.OfSidecars),
 			sec.Publish(secret.ByListeners, gw.Granted, gw.Listeners),
 		},
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.PublicPart(xdstype.Bundles, in.Roots)},
 	)
-	wants := sec.DeclareWants(proxies, extensions.DeclarePulls(proxies, sec), gw.Secrets, cl.SidecarSecrets, cl.GatewaySecrets)
+	beside := table.Union("secret/wanted beside", secret.CompareKey, table.Same[struct{}], nil,
+		table.Whole(extensions.DeclarePulls(proxies, sec)), table.Whole(backends.Wanted))
+	wants := sec.DeclareWants(proxies, beside, gw.Secrets, cl.SidecarSecrets, cl.GatewaySecrets)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))

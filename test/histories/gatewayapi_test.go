@@ -34,7 +34,9 @@ func (d draw) apiGateway() string {
 	for i, name := range some(d, "web", "more", "secure", "wide") {
 		all = append(all, d.listener(name, []int{80, 8080, 443, 8443}[i]))
 	}
-	return out + strings.Join(all, ", ") + "]" + pick(d, "", ", allowedListeners: {namespaces: {from: All}}")
+	return out + strings.Join(all, ", ") + "]" + pick(d, "", ", allowedListeners: {namespaces: {from: All}}") +
+		pick(d, "", "", ", tls: {backend: {clientCertificateRef: {name: one}}}",
+			", tls: {backend: {clientCertificateRef: {name: two, namespace: bank}}}")
 }
 
 func (d draw) listenerSet() string {
@@ -92,4 +94,25 @@ func (d draw) tcpRoute() string {
 func (d draw) referenceGrant() string {
 	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute") + ", namespace: " +
 		pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
+}
+
+func (d draw) backendTLSPolicy() string {
+	target := func(name string) string {
+		return `{group: "", kind: Service, name: ` + name + pick(d, "", "", ", sectionName: http", ", sectionName: tcp") + "}"
+	}
+	targets := []string{target(pick(d, "a", "b"))}
+	if d.often(4) {
+		targets = []string{target("a"), target("b")}
+	}
+	var maps []string
+	for _, name := range some(d, "one", "two", "three") {
+		maps = append(maps, "{group: "+pick(d, `""`, `""`, `""`, "example.com")+", kind: ConfigMap, name: "+name+"}")
+	}
+	trust := "wellKnownCACertificates: " + pick(d, "System", "System", "example.com/all")
+	if len(maps) > 0 {
+		trust = "caCertificateRefs: " + list(maps)
+	}
+	return "targetRefs: " + list(targets) + ", validation: {hostname: " + pick(d, "x.example.com", "y.example.com") + ", " + trust +
+		pick(d, "", "", ", subjectAltNames: [{type: Hostname, hostname: z.example.com}]",
+			`, subjectAltNames: [{type: URI, uri: "spiffe://td/ns/shop/sa/x"}]`) + "}"
 }

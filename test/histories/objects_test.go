@@ -82,6 +82,7 @@ var kindsOf = map[string]struct {
 	"TLSRoute":              {1, "gateway.networking.k8s.io/v1", draw.tlsRoute},
 	"TCPRoute":              {1, "gateway.networking.k8s.io/v1", draw.tcpRoute},
 	"ReferenceGrant":        {1, "gateway.networking.k8s.io/v1", draw.referenceGrant},
+	"BackendTLSPolicy":      {2, "gateway.networking.k8s.io/v1", draw.backendTLSPolicy},
 	"Secret":                {2, "v1", draw.secret},
 	"ConfigMap":             {1, "v1", draw.configMap},
 }

@@ -27,7 +27,7 @@ func (w *Writer) routed(k config.Key) (out routed.Wanted) {
 		out.Version = written.Stored
 		if is, ok := table.Lookup(tx, g.GatewayAPI.Statuses, k); ok {
 			out.Content = routed.Content{
-				Conditions: is.Conditions, Listeners: is.Listeners, Parents: is.Parents,
+				Conditions: is.Conditions, Listeners: is.Listeners, Parents: is.Parents, Ancestors: is.Ancestors,
 				Addressed: is.Addressed, Addresses: is.Addresses, Features: is.Features,
 			}
 			if is.Sets > 0 {

@@ -63,7 +63,7 @@ func (b builder) encode(r *table.Reader, k Key, t *Target, d cluster.Defaults, m
 	if t.Discovery == cluster.Delivered && enc.Err == nil {
 		enc.Load = k.Cluster.String()
 	}
-	if enc.Err != nil && !known(enc.Err) {
+	if enc.Err != nil && !t.known(enc.Err) {
 		r.Note(t.refused(k.Cluster, enc.Err))
 	}
 	return enc
@@ -91,7 +91,10 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults,
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,
 		Credentials: t.delivers(k), Discovery: t.Discovery, Defaults: d,
 	}
-	if settings := t.Policy.TLS; o.Credentials && settings.GetCredentialName() != "" {
+	switch settings := t.Policy.TLS; {
+	case t.Backend != nil:
+		o.Certificate, o.NoCredential = t.Backend.Certificate, reason(t.Backend.Lacks)
+	case o.Credentials && settings.GetCredentialName() != "":
 		o.NoCredential = b.missing(r, k.Layer.Namespace, settings)
 	}
 	if d.Mutual && !t.Service.External {
@@ -115,6 +118,9 @@ func (t *Target) delivers(k Key) bool { return k.Layer.Kind == mesh.GatewayLayer
 
 // asks lists the Secrets that a target's settings name.
 func asks(k Key, t *Target) (out []secret.Ask) {
+	if t.Backend != nil {
+		return t.Backend.Asks(k.Layer)
+	}
 	settings := t.Policy.TLS
 	if settings.GetCredentialName() == "" || !t.delivers(k) {
 		return nil
@@ -139,6 +145,11 @@ func (b builder) missing(r *table.Reader, namespace string, s *networking.Client
 	if certificate && why == (secret.Missing{}) {
 		why = b.secrets.Certificate(r, namespace, s.GetCredentialName())
 	}
+	return reason(why)
+}
+
+// reason returns the error of a missing credential; nil: it is not missing.
+func reason(why secret.Missing) error {
 	if why == (secret.Missing{}) {
 		return nil
 	}
@@ -160,12 +171,14 @@ func without(err error) bool {
 	return errors.Is(err, cluster.ErrNoIdentity) || errors.As(err, &why) && !why.Unread
 }
 
-// known reports whether check.go notes the error, once for all layers.
-func known(err error) bool {
-	return errors.Is(err, cluster.ErrCredential)
+// known reports whether an error is noted elsewhere, once for all layers: by check.go, or by the room of BackendTLSPolicies.
+func (t *Target) known(err error) bool {
+	var why secret.Missing
+	return errors.Is(err, cluster.ErrCredential) || t.Backend != nil && errors.As(err, &why)
 }
 
-// refused returns the problem of a cluster that breaks Envoy's own rules. It is a problem of the DestinationRule, if there is one.
+// refused returns the problem of a cluster that breaks Envoy's own rules. It is a problem of the DestinationRule or the BackendTLSPolicy,
+// if there is one.
 func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 	p := mesh.Problem{Object: t.Rule, Field: "spec.trafficPolicy", Code: code.Refused, Severity: mesh.Error,
 		Message: fmt.Sprintf("proxies would refuse cluster %s, they keep what they have: %v", key, err)}
@@ -185,7 +198,10 @@ func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 		p.Message = fmt.Sprintf("a proxy that has no identity is connected: it gets no cluster %s, which asks for mutual TLS", key)
 		p.Fix = "let its agent get certificates (pilot-agent's CA_ADDR and token)"
 	}
-	if t.Rule.Name == "" {
+	switch {
+	case t.Backend != nil:
+		p.Object, p.Field = t.Backend.Policy, "spec.validation"
+	case t.Rule.Name == "":
 		p.Object, p.Field = t.Service.Origin, ""
 	}
 	return p

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fairway/internal/compile/backendtls"
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
@@ -41,6 +42,8 @@ type Tables struct {
 	Parts []demand.Part
 	// OfSidecars and OfGateways are those of Clusters that may name secrets: of services, as the two have them.
 	OfSidecars, OfGateways *Published
+	// Granted are secrets of other namespaces that gateways may have, because owners allow it.
+	Granted *secret.Grants
 	// SidecarSecrets and GatewayAsked are the Secrets that rules name which hold for clusters of sidecars, and of gateways.
 	SidecarSecrets, GatewaySecrets *table.Table[secret.Ask, struct{}]
 }
@@ -56,6 +59,7 @@ type Reads struct {
 	Peers    *peer.Tables
 	Networks *network.Tables
 	Secrets  *secret.Tables
+	Backends *backendtls.Tables
 }
 
 // Declare declares the package's tables. needs says which clusters gateways refer to, and passed the services that they
@@ -65,13 +69,14 @@ func Declare[N Need, V any, P Passed](of Reads, needs *table.Table[N, V], passed
 	views := demand.DeclareViews(proxies, "cluster views", ofClusters)
 	b := builder{in: in, reg: reg, peers: of.Peers, networks: of.Networks, secrets: of.Secrets, defaults: declareDefaults(in, views)}
 	t := &Tables{
-		Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs),
+		Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, of.Backends, needs),
 		PassedTargets: declarePassedTargets(reg, sc, passed), ProviderTargets: declareProviderTargets(of, needs),
 	}
 	b.direct = declareDirect("direct", t.Targets, b)
 	t.declareMixed(b.direct)
 	t.SidecarSecrets = secret.Requested(t.Targets, "clusters/secrets", asks)
 	t.GatewaySecrets = secret.Requested(t.GatewayTargets, "gateway clusters/secrets", asks)
+	t.Granted = table.Keys(t.GatewayTargets, "gateway clusters/granted secrets", secret.CompareNeed, grants)
 	t.Parts = []demand.Part{
 		t.clusters(proxies, b),
 		of.Inbound.Part(xdstype.Clusters, declareInbound(in, reg, sc, of.Inbound)),
@@ -173,7 +178,9 @@ func (t *Target) over(below view, key mesh.ClusterKey) *Target {
 
 // declareGatewayTargets finds the targets of the clusters that gateways refer to. A cluster that names no known service, port or subset is
 // left out.
-func declareGatewayTargets[N Need, V any](reg *registry.Tables, sc *scope.Tables, needs *table.Table[N, V]) *table.Table[Key, *Target] {
+func declareGatewayTargets[N Need, V any](
+	reg *registry.Tables, sc *scope.Tables, backends *backendtls.Tables, needs *table.Table[N, V],
+) *table.Table[Key, *Target] {
 	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
 			k := Key(n)
@@ -183,6 +190,7 @@ func declareGatewayTargets[N Need, V any](reg *registry.Tables, sc *scope.Tables
 			}
 			v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: true, local: reg.KeepsLocal(r, k.Layer, seen.Service)}
 			if t, ok := v.find(k.Cluster); ok {
+				t.secure(r, backends, k)
 				emit(k, t)
 			}
 		})

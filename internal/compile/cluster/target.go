@@ -5,6 +5,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/backendtls"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/mesh"
@@ -27,8 +28,9 @@ type Target struct {
 	Port      mesh.Port
 	Labels    mesh.Labels // which of the service's endpoints; empty: all
 	Policy    cluster.Policy
-	Rule      mesh.ObjectRef // the DestinationRule; zero: none
-	Picks     bool           // the rule picks the proxies that it holds for
+	Rule      mesh.ObjectRef      // the DestinationRule; zero: none
+	Picks     bool                // the rule picks the proxies that it holds for
+	Backend   *backendtls.Backend // a BackendTLSPolicy, which Policy.TLS is from; nil: none
 	Discovery cluster.Discovery
 	Below     bool // the layer below has the same load assignment under the same name
 	Local     bool // endpoints on the client's own machine are among its endpoints
@@ -36,7 +38,8 @@ type Target struct {
 
 func sameTarget(a, b *Target) bool {
 	return a == b || a.Service.Equal(b.Service) && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery &&
-		a.Below == b.Below && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy)
+		a.Below == b.Below && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy) &&
+		a.Backend.Equal(b.Backend)
 }
 
 // sameCluster reports whether two targets of one name make the same cluster.

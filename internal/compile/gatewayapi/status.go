@@ -25,6 +25,7 @@ type Status struct {
 	Conditions []metav1.Condition               // of a GatewayClass, Gateway or ListenerSet
 	Listeners  []gatewayv1.ListenerStatus       // of a Gateway or ListenerSet
 	Parents    []gatewayv1.RouteParentStatus    // of a route, with the controller of each
+	Ancestors  []gatewayv1.PolicyAncestorStatus // of a policy, with the controller of each
 	Addressed  bool                             // the addresses of a Gateway are known
 	Addresses  []gatewayv1.GatewayStatusAddress // of a Gateway
 	Sets       int32                            // the number of ListenerSets that a Gateway has accepted
@@ -74,6 +75,9 @@ func (s *Status) Row() []string {
 		}
 		add(at+": ", p.Conditions)
 	}
+	for _, a := range s.Ancestors {
+		add("Gateway "+string(*a.AncestorRef.Namespace)+"/"+string(a.AncestorRef.Name)+": ", a.Conditions)
+	}
 	return []string{strings.Join(parts, "; ")}
 }
 
@@ -108,6 +112,7 @@ func (t *Tables) DeclareStatuses(
 		func(_ string, all []config.Key) []config.Key { return all })
 	j := judge{
 		maker: &t.maker, problems: problems, services: services, deployments: t.Deployments, taken: t.Taken.Table,
+		leading: t.Leading,
 		served: func(r *table.Reader, gateway config.Key) bool {
 			return table.Has(r, t.Here, gateway) || table.Has(r, elsewhere, gateway)
 		},
@@ -118,6 +123,7 @@ func (t *Tables) DeclareStatuses(
 		table.Whole(j.each(t.in.GatewayClasses, "gatewayapi/class statuses", j.class)),
 		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
 		table.Whole(sets),
+		table.Whole(j.each(t.in.BackendTLSPolicies, "gatewayapi/policy statuses", j.ofPolicy)),
 	}
 	for _, routes := range t.routes() {
 		parts = append(parts, table.Whole(j.each(routes, routes.Name()+"/statuses", j.ofRoute)))
@@ -132,6 +138,7 @@ type judge struct {
 	services    *table.Table[mesh.ServiceKey, *mesh.Service]
 	deployments *table.Table[config.Key, *Deployment]
 	taken       *table.Table[config.Key, string]
+	leading     *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
 	sets        *table.Table[config.Key, table.Rows[config.Key, config.Key]] // accepted ones, by their Gateway
 	served      func(r *table.Reader, gateway config.Key) bool               // by proxies of any control plane
 }
@@ -181,6 +188,7 @@ func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
 	sets, _ := table.Get(r, j.sets, o.Key)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
 	j.reach(r, o, s)
+	j.backendRefs(r, o, s)
 	return s
 }
 

@@ -21,6 +21,10 @@ type Tables struct {
 	Elsewhere *table.Input[string, []config.Key]
 	// Deployments are the objects that a cluster has for its Gateways.
 	Deployments *table.Table[config.Key, *Deployment]
+	// Clients are the certificates that Gateways show to backends.
+	Clients *table.Table[ClientKey, Client]
+	// Leading are the Gateways with routes to a host, while there are BackendTLSPolicies.
+	Leading *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
 	// Taken says of Gateways why an object of another owner keeps them from being deployed.
 	Taken *table.Input[config.Key, string]
 }
@@ -51,6 +55,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 			}
 		})
 	m.declareGrants(in.ReferenceGrants)
+	t.declareClients()
 	m.declareListeners()
 	t.declareDeployments()
 	m.made = table.Derive(m.listeners, "gatewayapi/made gateways", config.CompareKey, config.Same,
@@ -68,10 +73,9 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 	m.attached = table.Group(table.Union("gatewayapi/attachments", compareAttachment, sameAttachment, nil, attachments...),
 		"gatewayapi/attachments of a listener", compareListener,
 		func(k attachmentKey, _ *attachment) []listenerKey { return []listenerKey{k.listener} })
-	return []input.Made{
-		{Kind: config.Gateway, Objects: m.made},
-		{Kind: config.VirtualService, Objects: table.Union("gatewayapi/virtualservices", config.CompareKey, config.Same, nil, rules...)},
-	}
+	all := table.Union("gatewayapi/virtualservices", config.CompareKey, config.Same, nil, rules...)
+	t.declareLeading(all)
+	return []input.Made{{Kind: config.Gateway, Objects: m.made}, {Kind: config.VirtualService, Objects: all}}
 }
 
 // routes are the kinds of routes that are carried out.
@@ -133,10 +137,6 @@ func noteTLS(r *table.Reader, o *config.Object) {
 		r.Note(o.Problem("spec.tls.frontend", code.NotYet, mesh.Warning,
 			"clients are not asked for certificates yet: HTTPS listeners that want them verified are not served",
 			"verify clients behind the gateway"))
-	}
-	if spec.Backend != nil {
-		r.Note(o.Problem("spec.tls.backend", code.NotYet, mesh.Warning, "the certificate is not shown to backends yet",
-			"write a DestinationRule with tls.credentialName for the backend"))
 	}
 }
 

@@ -34,7 +34,7 @@ type Tables struct {
 	Ingresses, IngressClasses                             *Objects
 	GatewayClasses, KubernetesGateways, ListenerSets      *Objects // those of the Gateway API
 	HTTPRoutes, GRPCRoutes, TLSRoutes, TCPRoutes          *Objects
-	ReferenceGrants                                       *Objects
+	ReferenceGrants, BackendTLSPolicies                   *Objects
 	Secrets                                               *Objects // printed without their secret parts
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
@@ -259,6 +259,7 @@ func (t *Tables) declareWritten() []ofKinds {
 		{"tlsroutes", &t.TLSRoutes, []config.Kind{config.TLSRoute}},
 		{"tcproutes", &t.TCPRoutes, []config.Kind{config.TCPRoute}},
 		{"referencegrants", &t.ReferenceGrants, []config.Kind{config.ReferenceGrant}},
+		{"backendtlspolicies", &t.BackendTLSPolicies, []config.Kind{config.BackendTLSPolicy}},
 		{"secrets", &t.Secrets, []config.Kind{config.Secret, config.ConfigMap}},
 	}
 	for _, of := range all {

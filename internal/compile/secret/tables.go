@@ -168,6 +168,9 @@ func (t *Tables) build(r *table.Reader, u Need, foreign bool) (Key, *envoy.Encod
 	if bad != (Missing{}) && !foreign {
 		return k, nil
 	}
+	if authority && k.ConfigMap {
+		return k, t.joined(r, u.Name, k)
+	}
 	if authority {
 		from, ok := t.authority(r, k)
 		if !ok {
@@ -180,6 +183,27 @@ func (t *Tables) build(r *table.Reader, u Need, foreign bool) (Key, *envoy.Encod
 		return k, envoy.Encode(tls.Certificate(u.Name, c.Chain, c.Key.PEM(), c.Staple))
 	}
 	return k, nil
+}
+
+// joined makes a secret of the authorities of one or more ConfigMaps (tls.InConfigMap); nil: one of them holds none.
+func (t *Tables) joined(r *table.Reader, resource string, k Key) *envoy.Encoded {
+	var certificates, revoked []byte
+	for name := range strings.SplitSeq(k.Name, ",") {
+		c := t.get(r, Key{Namespace: k.Namespace, Name: name, ConfigMap: true})
+		if c == nil || c.CA == nil {
+			return nil
+		}
+		certificates, revoked = appendPEM(certificates, c.CA), appendPEM(revoked, c.CRL)
+	}
+	return envoy.Encode(tls.Authorities(resource, certificates, revoked))
+}
+
+// appendPEM adds a text in PEM to another one, on a line of its own.
+func appendPEM(to, text []byte) []byte {
+	if len(to) > 0 && len(text) > 0 && to[len(to)-1] != '\n' {
+		to = append(to, '\n')
+	}
+	return append(to, text...)
 }
 
 // allowed reports whether a holder may have a Secret. It may if the Secret's author named the service account. If the author named none, it

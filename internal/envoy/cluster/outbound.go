@@ -83,6 +83,8 @@ type Outbound struct {
 	Identities []string
 	Direct     Direct // if Discovery is OriginalDestination and the rule has no TLS settings
 	Defaults   Defaults
+	// Certificate is the credential with the proxy's certificate, if it is not the one with the authorities (Policy.TLS.CredentialName).
+	Certificate string
 	// NoCredential is why the credential that the policy names cannot be delivered; nil: it can.
 	NoCredential error
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -61,12 +63,16 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	if !originates(t) {
 		return nil, nil
 	}
-	mutual := t.Mode == networking.ClientTLSSettings_MUTUAL
-	if t.CredentialName != "" && o.Credentials {
-		return o.delivered(t)
+	if o.NoCredential != nil {
+		return nil, o.NoCredential
 	}
 	client := tls.Client{SNI: o.serverName(t), Named: o.namesItself(), Trust: o.trust(t), Defaults: o.Defaults.TLS}
-	if mutual {
+	certificate := o.certificate()
+	switch {
+	case t.Mode != networking.ClientTLSSettings_MUTUAL:
+	case certificate != "":
+		client.Secret = tls.CertificateSecret(certificate)
+	default:
 		if t.ClientCertificate == "" || t.PrivateKey == "" {
 			if t.CredentialName != "" {
 				return nil, ErrCredential
@@ -78,34 +84,28 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	return client.Socket(), nil
 }
 
-// delivered uses a certificate and authorities from secrets that are sent to the proxy.
-func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportSocket, error) {
-	if o.NoCredential != nil {
-		return nil, o.NoCredential
+// certificate returns the credential with the certificate that is delivered to the proxy; empty: it has files, or none.
+func (o Outbound) certificate() string {
+	if !o.Credentials {
+		return ""
 	}
-	client := tls.Client{SNI: o.serverName(t), Named: o.namesItself(), Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
-	if !t.GetInsecureSkipVerify().GetValue() {
-		client.Trust = tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.serverNames()}
-	}
-	if t.Mode == networking.ClientTLSSettings_MUTUAL {
-		client.Secret = tls.CertificateSecret(t.CredentialName)
-	}
-	return client.Socket(), nil
+	return cmp.Or(o.Certificate, o.Policy.TLS.GetCredentialName())
 }
 
 // Secrets lists the secrets that the cluster requests on the stream that delivered it, sorted.
 func (o Outbound) Secrets() []string {
 	t := o.Policy.TLS
-	if !o.Credentials || o.NoCredential != nil || t.GetCredentialName() == "" || !originates(t) {
+	if !o.Credentials || o.NoCredential != nil || !originates(t) {
 		return nil
 	}
 	var out []string
-	if t.Mode == networking.ClientTLSSettings_MUTUAL {
-		out = append(out, tls.CertificateSecret(t.CredentialName))
+	if name := o.certificate(); name != "" && t.Mode == networking.ClientTLSSettings_MUTUAL {
+		out = append(out, tls.CertificateSecret(name))
 	}
-	if !t.GetInsecureSkipVerify().GetValue() {
+	if t.GetCredentialName() != "" && !t.GetInsecureSkipVerify().GetValue() {
 		out = append(out, tls.AuthoritySecret(t.CredentialName))
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -165,6 +165,9 @@ func originates(t *networking.ClientTLSSettings) bool {
 func (o Outbound) trust(t *networking.ClientTLSSettings) tls.Trust {
 	if t.GetInsecureSkipVerify().GetValue() {
 		return tls.Trust{Unverified: true}
+	}
+	if t.CredentialName != "" && o.Credentials {
+		return tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.serverNames()}
 	}
 	trust := tls.Trust{CA: t.CaCertificates, CRL: t.CaCrl, Names: o.serverNames()}
 	if trust.CA == "" || trust.CA == tls.System {

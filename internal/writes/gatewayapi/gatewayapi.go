@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,9 +42,10 @@ type Wanted struct {
 
 // Content is the part of a status that is written.
 type Content struct {
-	Conditions []metav1.Condition            `json:"conditions,omitempty"`
-	Listeners  []gatewayv1.ListenerStatus    `json:"listeners,omitempty"`
-	Parents    []gatewayv1.RouteParentStatus `json:"parents,omitempty"`
+	Conditions []metav1.Condition               `json:"conditions,omitempty"`
+	Listeners  []gatewayv1.ListenerStatus       `json:"listeners,omitempty"`
+	Parents    []gatewayv1.RouteParentStatus    `json:"parents,omitempty"`
+	Ancestors  []gatewayv1.PolicyAncestorStatus `json:"ancestors,omitempty"`
 	// Addresses of a Gateway, if it is Addressed; otherwise those that are there stay.
 	Addressed bool                             `json:"-"`
 	Addresses []gatewayv1.GatewayStatusAddress `json:"addresses,omitempty"`
@@ -57,6 +59,7 @@ type standing struct {
 	uid, version string
 	generation   int64
 	route        bool // its status has a part for each parent
+	policy       bool // its status has a part for each ancestor
 	is           Content
 }
 
@@ -110,6 +113,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	now := standing{
 		path: work.StatusPath(o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()),
 		uid:  string(o.GetUID()), version: o.GetResourceVersion(), generation: o.GetGeneration(), route: routes(kind),
+		policy: kind == config.BackendTLSPolicy,
 	}
 	if status, _ := o.Object["status"].(map[string]any); status != nil {
 		// An API server lets no other status in than one of the API's form. If one does, what cannot be read is written anew.
@@ -127,7 +131,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 // hasStatus reports whether the status of a kind is written.
 func hasStatus(kind config.Kind) bool {
 	switch kind {
-	case config.GatewayClass, config.KubernetesGateway, config.ListenerSet:
+	case config.GatewayClass, config.KubernetesGateway, config.ListenerSet, config.BackendTLSPolicy:
 		return true
 	}
 	return routes(kind)
@@ -180,10 +184,14 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	next := stands.is
-	if stands.route {
-		next.Parents = w.parents(stands.is.Parents, wanted.Parents, wanted.Version.Generation, now)
-	} else if len(wanted.Conditions) > 0 {
-		next.Conditions = merged(stands.is.Conditions, wanted.Conditions, wanted.Version.Generation, now)
+	switch {
+	case stands.route:
+		next.Parents = w.parents(stands.is.Parents, wanted.Parents, wanted.Version.Generation, now, mostParents)
+	case stands.policy:
+		next.Ancestors = ancestors(w.parents(
+			parts(stands.is.Ancestors), parts(wanted.Ancestors), wanted.Version.Generation, now, mostAncestors))
+	case len(wanted.Conditions) > 0:
+		next.Conditions = merged(withoutStale(stands.is.Conditions, wanted.Conditions), wanted.Conditions, wanted.Version.Generation, now)
 		next.Listeners = listeners(stands.is.Listeners, wanted.Listeners, wanted.Version.Generation, now)
 		next.Sets, next.Features = wanted.Sets, wanted.Features
 		if wanted.Addressed {
@@ -194,9 +202,12 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 		return nil, nil
 	}
 	status := map[string]any{}
-	if stands.route {
+	switch {
+	case stands.route:
 		status["parents"] = append([]gatewayv1.RouteParentStatus{}, next.Parents...) // a list even if it is empty
-	} else {
+	case stands.policy:
+		status["ancestors"] = append([]gatewayv1.PolicyAncestorStatus{}, next.Ancestors...)
+	default:
 		status["conditions"] = next.Conditions
 		if kind == config.GatewayClass {
 			status["supportedFeatures"] = next.Features
@@ -211,6 +222,15 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 		}
 	}
 	return work.StatusPatch(stands.version, stands.uid, status)
+}
+
+// withoutStale leaves out ResolvedRefs if it is not wanted: a Gateway that names nothing any more does not have it.
+func withoutStale(is, wanted []metav1.Condition) []metav1.Condition {
+	const refs = string(gatewayv1.GatewayConditionResolvedRefs)
+	if meta.FindStatusCondition(wanted, refs) != nil || meta.FindStatusCondition(is, refs) == nil {
+		return is
+	}
+	return slices.DeleteFunc(slices.Clone(is), func(c metav1.Condition) bool { return c.Type == refs })
 }
 
 // merged returns conditions with the wanted ones in the place of those of their types. A status that says the same keeps its time.
@@ -245,11 +265,36 @@ func listeners(is, wanted []gatewayv1.ListenerStatus, generation int64, now meta
 	return out
 }
 
-// mostParents is how many parents the API lets a status have.
-const mostParents = 32
+// These are how many parents and ancestors the API lets a status have.
+const (
+	mostParents   = 32
+	mostAncestors = 16
+)
 
-// parents returns the parts of a route's status: those of other controllers as they are, and ours as wanted.
-func (w *Writer) parents(is, wanted []gatewayv1.RouteParentStatus, generation int64, now metav1.Time) (out []gatewayv1.RouteParentStatus) {
+// parts returns the parts of a policy's status in the form of those of a route's.
+func parts(all []gatewayv1.PolicyAncestorStatus) (out []gatewayv1.RouteParentStatus) {
+	for _, a := range all {
+		out = append(out, gatewayv1.RouteParentStatus{
+			ParentRef: a.AncestorRef, ControllerName: a.ControllerName, Conditions: a.Conditions,
+		})
+	}
+	return out
+}
+
+// ancestors is the reverse of parts.
+func ancestors(all []gatewayv1.RouteParentStatus) (out []gatewayv1.PolicyAncestorStatus) {
+	for _, p := range all {
+		out = append(out, gatewayv1.PolicyAncestorStatus{
+			AncestorRef: p.ParentRef, ControllerName: p.ControllerName, Conditions: p.Conditions,
+		})
+	}
+	return out
+}
+
+// parents returns the parts of a route's status, at most so many: those of other controllers as they are, and ours as wanted.
+func (w *Writer) parents(
+	is, wanted []gatewayv1.RouteParentStatus, generation int64, now metav1.Time, most int,
+) (out []gatewayv1.RouteParentStatus) {
 	rest := slices.Clone(wanted)
 	for _, p := range is {
 		if !w.o.Ours(p.ControllerName) {
@@ -270,7 +315,7 @@ func (w *Writer) parents(is, wanted []gatewayv1.RouteParentStatus, generation in
 		p.Conditions = merged(nil, p.Conditions, generation, now)
 		out = append(out, p)
 	}
-	return out[:min(len(out), mostParents)]
+	return out[:min(len(out), most)]
 }
 
 // only leaves out conditions of types that are not wanted: the part is this control plane's alone.

@@ -40,6 +40,12 @@ func TestPatch(t *testing.T) {
 	}
 	yes, stood, other := is("Accepted", "True"), stands("Accepted", "True"), at("other/x", "a", stands("Accepted", "False"))
 	ours := Content{Parents: []gatewayv1.RouteParentStatus{parent("ours/x", "a", yes)}}
+	ancestor := func(controller, name, condition string) string {
+		return strings.ReplaceAll(at(controller, name, condition), "parentRef", "ancestorRef")
+	}
+	policy := Content{Ancestors: []gatewayv1.PolicyAncestorStatus{{
+		AncestorRef: gatewayv1.ParentReference{Name: "a"}, ControllerName: "ours/x", Conditions: []metav1.Condition{yes},
+	}}}
 	gateway := Content{
 		Conditions: []metav1.Condition{yes},
 		Listeners:  []gatewayv1.ListenerStatus{{Name: "web", AttachedRoutes: 2, Conditions: []metav1.Condition{yes}}},
@@ -63,10 +69,17 @@ func TestPatch(t *testing.T) {
 		{"it is bound nowhere, and never was", "HTTPRoute", `{"parents": [` + other + `]}`, 1, Content{}, ""},
 		{"a type that is not said any more", "HTTPRoute", `{"parents": [` + at("ours/x", "a", stood+", "+stands("PartiallyInvalid", "True")) +
 			`]}`, 1, ours, "other: ; ours: a Accepted=True of 1 old"},
+		{"a policy", "BackendTLSPolicy", `{"ancestors": [` + ancestor("other/x", "a", stands("Accepted", "False")) + `, ` +
+			ancestor("ours/x", "a", stood) + `]}`, 2, policy, "other: a Accepted=False of 1 old; ours: a Accepted=True of 2 old"},
+		{"a policy of no Gateway", "BackendTLSPolicy", `{"ancestors": [` + ancestor("ours/x", "a", stood) + `]}`, 1, Content{},
+			"other: ; ours: "},
 		{"a Gateway", "Gateway", `{"conditions": [` + stands("Theirs", "True") + `], "addresses": [{"value": "192.0.2.1"}]}`, 1, gateway,
 			"Theirs=True of 1 old, Accepted=True of 1 new; web 2 Accepted=True of 1 new"},
 		{"its listener has another route", "Gateway", `{"conditions": [` + stood + `], "listeners": [{"name": "web", "attachedRoutes": 1, ` +
 			`"supportedKinds": [], "conditions": [` + stood + `]}]}`, 1, gateway, "Accepted=True of 1 old; web 2 Accepted=True of 1 old"},
+		{"a Gateway that names nothing any more", "Gateway", `{"conditions": [` + stood + `, ` + stands("ResolvedRefs", "False") + `], ` +
+			`"listeners": [{"name": "web", "attachedRoutes": 2, "supportedKinds": [], "conditions": [` + stood + `]}]}`, 1, gateway,
+			"Accepted=True of 1 old; web 2 Accepted=True of 1 old"},
 		{"a Gateway that is not ours", "Gateway", `{"conditions": [` + stood + `]}`, 2, Content{}, ""},
 	} {
 		w := New(Options{
@@ -105,7 +118,8 @@ func TestPatch(t *testing.T) {
 			if err := json.Unmarshal(text, &is); err != nil || patch.Metadata.ResourceVersion != "5" || patch.Status["addresses"] != nil {
 				t.Errorf("%s: %s, %v", c.name, body, err)
 			}
-			got = printed(is, stands.route)
+			is.Parents = append(is.Parents, parts(is.Ancestors)...)
+			got = printed(is, stands.route || stands.policy)
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

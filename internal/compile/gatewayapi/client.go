@@ -1,0 +1,130 @@
+package gatewayapi
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// ClientKey names the proxies of a Gateway by its namespace and by their label GatewayName.
+type ClientKey struct{ Namespace, Label string }
+
+// CompareClient orders by namespace, then label.
+func CompareClient(a, b ClientKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Label, b.Label))
+}
+
+// Client is the certificate that the proxies of a Gateway show to backends which have a BackendTLSPolicy
+// (GatewayBackendTLS.clientCertificateRef). It is comparable.
+type Client struct {
+	Gateway           config.Key
+	Namespace, Secret string
+	// Refused is why the Gateway cannot name it; empty: it can. A problem of the Gateway says so.
+	Refused string
+}
+
+// ClientCertificate is the field of a Gateway that names the certificate.
+const ClientCertificate = "spec.tls.backend.clientCertificateRef"
+
+// clientOf returns the reference of a Gateway to its client certificate; nil: it has none.
+func clientOf(o *config.Object) *gatewayv1.SecretObjectReference {
+	if spec := native[gatewayv1.GatewaySpec](o).TLS; spec != nil && spec.Backend != nil {
+		return spec.Backend.ClientCertificateRef
+	}
+	return nil
+}
+
+// declareClients finds the client certificates of Gateways.
+func (t *Tables) declareClients() {
+	m := &t.maker
+	has := func(_ config.Key, o *config.Object) bool { return clientOf(o) != nil }
+	t.Clients = table.DeriveWhere(m.gateways, has, "gatewayapi/client certificates", CompareClient, table.Same[Client],
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(ClientKey, Client)) {
+			ref := clientOf(o)
+			c := Client{
+				Gateway: k, Namespace: string(value(ref.Namespace, gatewayv1.Namespace(o.Namespace))), Secret: string(ref.Name),
+			}
+			note := func(word, message, fix string) {
+				c.Refused = message
+				r.Note(o.Problem(ClientCertificate, word, mesh.Error, message+": requests to backends with a BackendTLSPolicy fail", fix))
+			}
+			switch kind, group := value(ref.Kind, "Secret"), value(ref.Group, ""); {
+			case kind != "Secret" || group != "":
+				note(code.NotSupported, fmt.Sprintf("%s of group %q is not a certificate", kind, group), "name a Secret")
+			case !IsName(c.Secret):
+				note(code.MissingSecret, "no Secret can have this name", "write a name in small letters, with digits, dashes and dots")
+			case !m.granted(r, reference{
+				fromKind: o.Kind.Word(), from: o.Namespace, toKind: "Secret", to: c.Namespace, name: c.Secret,
+			}):
+				note(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets Gateways of namespace %s name Secret %s",
+					c.Namespace, o.Namespace, c.Secret), "let the Secret's owner write one, or name a Secret of the own namespace")
+			}
+			emit(ClientKey{o.Namespace, shortName(o.Name)}, c)
+		})
+}
+
+// IsName reports whether a Secret or a ConfigMap can have a name. The API lets references have any.
+func IsName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
+
+// Lead says that a Gateway has routes to a host.
+type Lead struct {
+	Host    mesh.Host
+	Gateway config.Key
+}
+
+func compareLead(a, b Lead) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), config.CompareKey(a.Gateway, b.Gateway))
+}
+
+// declareLeading indexes the Gateways by the hosts that their routes lead to. rules are the VirtualServices that are made.
+func (t *Tables) declareLeading(rules *table.Table[config.Key, *config.Object]) {
+	leads := table.KeysWhile(t.in.BackendTLSPolicies, rules, "gatewayapi/leads", compareLead,
+		func(_ config.Key, o *config.Object) (out []Lead) {
+			spec := config.Spec[*networking.VirtualService](o)
+			namespace, made, _ := strings.Cut(spec.GetGateways()[0], "/")
+			name, _, _ := strings.Cut(made, "~") // nameOf
+			gateway := config.Key{Kind: config.KubernetesGateway, Namespace: namespace, Name: name}
+			for _, d := range destinationsOf(spec) {
+				if d.GetHost() != nowhere {
+					out = append(out, Lead{mesh.Host(strings.ToLower(d.GetHost())), gateway})
+				}
+			}
+			return out
+		})
+	t.Leading = table.Index(leads, "gatewayapi/leads by host", cmp.Compare[mesh.Host],
+		func(l Lead, _ struct{}) []mesh.Host { return []mesh.Host{l.Host} })
+}
+
+// destinationsOf lists the destinations of a VirtualService.
+func destinationsOf(spec *networking.VirtualService) (out []*networking.Destination) {
+	for _, h := range spec.GetHttp() {
+		for _, d := range h.GetRoute() {
+			out = append(out, d.GetDestination())
+		}
+		for _, m := range h.GetMirrors() {
+			out = append(out, m.GetDestination())
+		}
+	}
+	connections := func(list []*networking.RouteDestination) {
+		for _, d := range list {
+			out = append(out, d.GetDestination())
+		}
+	}
+	for _, r := range spec.GetTls() {
+		connections(r.GetRoute())
+	}
+	for _, r := range spec.GetTcp() {
+		connections(r.GetRoute())
+	}
+	return out
+}

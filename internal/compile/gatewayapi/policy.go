@@ -1,0 +1,116 @@
+package gatewayapi
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/compile/status"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// mostAncestors is how many ancestors the API lets a policy's status have.
+const mostAncestors = 16
+
+// ofPolicy is the status of a BackendTLSPolicy: it has a part for each Gateway that is ours and has routes to a target. nil: none has.
+func (j judge) ofPolicy(r *table.Reader, o *config.Object) *Status {
+	var gateways []config.Key
+	for _, ref := range native[gatewayv1.BackendTLSPolicySpec](o).TargetRefs {
+		if ref.Group != "" || ref.Kind != "Service" {
+			continue
+		}
+		leads, _ := table.Get(r, j.leading, mesh.FullHost(string(ref.Name), o.Namespace, j.in.DomainSuffix()))
+		for l := range leads.All() {
+			gateways = append(gateways, l.Gateway)
+		}
+	}
+	slices.SortFunc(gateways, config.CompareKey)
+	gateways = slices.Compact(gateways)
+	if len(gateways) == 0 {
+		return nil
+	}
+	out := &Status{}
+	conditions := j.ofValidation(r, o)
+	for _, k := range gateways[:min(len(gateways), mostAncestors)] {
+		controller := j.controllerAt(r, k)
+		if controller == "" {
+			continue
+		}
+		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway"), gatewayv1.Namespace(k.Namespace)
+		out.Ancestors = append(out.Ancestors, gatewayv1.PolicyAncestorStatus{
+			AncestorRef: gatewayv1.ParentReference{
+				Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(k.Name),
+			},
+			ControllerName: controller, Conditions: conditions,
+		})
+	}
+	return out
+}
+
+// ofValidation are the conditions of a BackendTLSPolicy (BackendTLSPolicySpec), which are the same for all its ancestors.
+func (j judge) ofValidation(r *table.Reader, o *config.Object) []metav1.Condition {
+	const references = "spec.validation.caCertificateRefs"
+	accepted := condition(gatewayv1.PolicyConditionAccepted, true, gatewayv1.PolicyReasonAccepted, "")
+	resolved := condition(gatewayv1.BackendTLSPolicyConditionResolvedRefs, true, gatewayv1.BackendTLSPolicyReasonResolvedRefs, "")
+	bad := 0 // references that cannot be used
+	all := native[gatewayv1.BackendTLSPolicySpec](o).Validation.CACertificateRefs
+	for i := range all {
+		p, is := j.under(r, o.Key, index(references, i), anything)
+		if !is {
+			continue
+		}
+		if bad++; bad > 1 {
+			continue
+		}
+		reason := gatewayv1.BackendTLSPolicyReasonInvalidCACertificateRef
+		if p.Code == code.NotSupported {
+			reason = gatewayv1.BackendTLSPolicyReasonInvalidKind
+		}
+		resolved = condition(gatewayv1.BackendTLSPolicyConditionResolvedRefs, false, reason, index(references, i)+": "+p.Message)
+	}
+	p, wrong := j.first(r, o.Key, func(p status.Problem) bool { return whyRejected(p) != "" })
+	switch {
+	case wrong:
+		accepted = condition(gatewayv1.PolicyConditionAccepted, false, whyRejected(p), p.Message)
+	case bad > 0 && bad == len(all):
+		accepted = condition(gatewayv1.PolicyConditionAccepted, false, gatewayv1.BackendTLSPolicyReasonNoValidCACertificate,
+			resolved.Message)
+	}
+	return []metav1.Condition{accepted, resolved}
+}
+
+// whyRejected returns the reason of a policy that is not accepted because of a problem; empty: the problem does not keep it from that.
+func whyRejected(p status.Problem) gatewayv1.PolicyConditionReason {
+	switch {
+	case strings.HasPrefix(p.Field, "spec.validation.wellKnownCACertificates"):
+		return gatewayv1.PolicyReasonInvalid
+	case !strings.HasPrefix(p.Field, "spec.targetRefs["):
+		return ""
+	case p.Code == code.Shadowed:
+		return gatewayv1.PolicyReasonConflicted
+	case p.Code == code.UnknownHost, p.Code == code.UnknownPort, p.Code == code.NotSupported:
+		return gatewayv1.PolicyReasonTargetNotFound
+	}
+	return ""
+}
+
+// backendRefs adds to the status of a Gateway whether its certificate for backends can be used (GatewayBackendTLS).
+func (j judge) backendRefs(r *table.Reader, o *config.Object, s *Status) {
+	if clientOf(o) == nil {
+		return
+	}
+	c := condition(gatewayv1.GatewayConditionResolvedRefs, true, gatewayv1.GatewayReasonResolvedRefs, "")
+	if p, is := j.under(r, o.Key, ClientCertificate, anything); is {
+		reason := gatewayv1.GatewayReasonInvalidClientCertificateRef
+		if p.Code == code.NotGranted {
+			reason = gatewayv1.GatewayReasonRefNotPermitted
+		}
+		c = condition(gatewayv1.GatewayConditionResolvedRefs, false, reason, p.Message)
+	}
+	s.set(c)
+}
