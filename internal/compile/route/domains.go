@@ -151,8 +151,8 @@ func on(s *scope.HostView, port uint32) *mesh.Service {
 	return s.Service
 }
 
-// rules returns the VirtualServices in force for the requests of a host: the first that has http routes. If its rules are ranked, the others
-// of its namespace whose rules are ranked hold with it.
+// rules returns the VirtualServices in force for the requests of a host: the first that has http routes. If its rules are ranked, the
+// others of its namespace whose rules are ranked hold with it.
 func (t *Tables) rules(r *table.Reader, s *scope.HostView) (out []*config.Object) {
 	for _, o := range t.sc.VirtualServicesOf(r, s) {
 		rule := RuleOf(o)
