@@ -48,7 +48,14 @@ func (d draw) listenerSet() string {
 func (d draw) bound() string {
 	section := pick(d, "", "", ", sectionName: web", ", port: 80")
 	return "parentRefs: [{name: one, namespace: " + pick(d, namespaces...) + section + "}" +
-		pick(d, "", "", ", {kind: ListenerSet, name: one, namespace: "+pick(d, namespaces...)+"}") + "]"
+		pick(d, "", "", ", {kind: ListenerSet, name: one, namespace: "+pick(d, namespaces...)+"}") +
+		pick(d, "", "", ", "+d.ofClients()+pick(d, "", ", "+d.ofClients())) + "]"
+}
+
+// ofClients draws a reference to a service for whose clients a route is.
+func (d draw) ofClients() string {
+	return pick(d, `{group: "", kind: Service, name: `+pick(d, "a", "b"), "{group: networking.istio.io, kind: ServiceEntry, name: one") +
+		", namespace: " + pick(d, namespaces[1:]...) + pick(d, "", ", port: 80", ", port: 81") + "}"
 }
 
 func (d draw) hostnames() string {

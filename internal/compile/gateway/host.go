@@ -95,9 +95,6 @@ func (t *Tables) declareHosts() {
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(mesh.Shelf{Layer: k.Layer}), t.build(r, k, byAge(claims)))
 		})
-	t.claimed = table.Keys(t.Claims, "gateway/claimed routes", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
-		return []routeKey{{k.Host.Layer, k.Host.Route}}
-	}).SkipInOrigins()
 }
 
 func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {
@@ -238,7 +235,7 @@ func (s *Server) redirects() bool { return s.Class == HTTP && s.Spec.GetTls().Ge
 // takesAll reports whether a server is for hosts of every name.
 func (s *Server) takesAll() bool { return len(s.serverNames()) == 0 }
 
-// declareOwn builds a virtual host for each host that a server answers for.
+// declareOwn builds a virtual host for each host that a server answers for, or route.NoHost's if there is none.
 func (t *Tables) declareOwn() {
 	wishes := table.Derive(t.serving, "gateway/own hosts",
 		func(a, b ownKey) int {
@@ -246,11 +243,15 @@ func (t *Tables) declareOwn() {
 		},
 		table.Same[bool],
 		func(_ *table.Reader, k ServerKey, s *Server, emit func(ownKey, bool)) {
-			if !s.answersFor() {
+			name, hosts := routeName(k, s), s.names()
+			switch {
+			case name == "":
 				return
+			case !s.answersFor():
+				hosts = []mesh.Host{route.NoHost}
 			}
-			for _, host := range s.names() {
-				emit(ownKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, s.redirects())
+			for _, host := range hosts {
+				emit(ownKey{HostKey{k.Port.Layer, name, k.Port.Port, host}, k}, s.redirects())
 			}
 		})
 	byHost := table.Group(wishes, "gateway/own hosts by host", compareHost,
@@ -286,17 +287,13 @@ func (t *Tables) declareRoutes() {
 		return nil
 	})
 	t.Routes = table.Derive(servers, "gateway/routes", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(_ *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			var rest []*routev3.VirtualHost
-			own := false
-			for _, s := range servers.All() {
-				own = own || s.answersFor()
-			}
 			if misdirects(servers) {
 				rest = append(rest, route.MisdirectedHost())
 			}
 			emit(mesh.ResourceKey{Shelf: mesh.Shelf{Layer: k.layer}, Name: k.name},
-				route.Encode(route.Outbound(k.name, rest...), own || table.Has(r, t.claimed, k)))
+				route.Encode(route.Outbound(k.name, rest...)))
 		})
 }
 

@@ -56,7 +56,6 @@ type Tables struct {
 	telemetry      *telemetry.Tables
 	views          demand.Views
 	byHost         *table.Table[HostKey, table.Rows[ClaimKey, *Claim]]
-	claimed        *table.Table[routeKey, struct{}]
 	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]

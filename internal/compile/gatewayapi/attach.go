@@ -54,7 +54,7 @@ func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey
 	// This table notes the mistakes of a route once. The tables above have rows for each of its listeners.
 	table.Derive(routes, routes.Name()+"/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			b := builder{maker: m, r: r, route: o, note: func(p mesh.Problem) { r.Note(p) }}
+			b := builder{maker: m, r: r, route: o, consumer: onlyConsumer(o), note: func(p mesh.Problem) { r.Note(p) }}
 			b.build(&networking.VirtualService{})
 		})
 	return attachments, table.Derive(attachments, routes.Name()+"/virtualservices", config.CompareKey, config.Same,
@@ -98,9 +98,12 @@ func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref ga
 	}
 	key = config.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(o.Namespace))), Name: string(ref.Name)}
 	there := m.in.KubernetesGateways
+	_, isService := servedBy(o, ref)
 	switch {
-	case value(ref.Group, gatewayv1.GroupName) == "" && value(ref.Kind, "") == "Service":
-		return key, false, problem(field, code.NotYet, mesh.Info, "routes of a Service's clients have no effect yet", "")
+	case isService && !forClients(o.Kind):
+		return key, false, problem(field, code.NotYet, mesh.Info, o.Kind.Word()+"s of a service's clients have no effect yet", "")
+	case isService:
+		return key, false, nil // clients.go has these
 	case value(ref.Group, gatewayv1.GroupName) != gatewayv1.GroupName:
 		return key, false, nil // of a kind that is not ours
 	case value(ref.Kind, "Gateway") == "Gateway":

@@ -18,7 +18,11 @@ type builder struct {
 	*maker
 	r        *table.Reader
 	route    *config.Object
-	listener *listener // nil: only problems are looked for
+	listener *listener // nil: the rules are for the clients of a service, or only problems are looked for
+	ports    []int     // indexes of the route's parentRefs that name the ports of the service; none: the rules are for all ports
+	// consumer says that the rules are only for clients in the route's own namespace. They may send requests to services of other namespaces
+	// by themselves: no ReferenceGrant is needed.
+	consumer bool
 	made     config.Made
 	note     func(mesh.Problem) // nil: problems are noted elsewhere
 }
@@ -69,7 +73,7 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 			fmt.Sprintf("%s of group %q cannot be a backend: requests to it are answered 500", kind, inGroup),
 			"name a Service, or a Hostname of group networking.istio.io")
 	}
-	if out.Host != "" && kind == "Service" && !b.granted(b.r, reference{
+	if out.Host != "" && kind == "Service" && !b.consumer && !b.granted(b.r, reference{
 		fromKind: b.route.Kind.Word(), from: b.route.Namespace, toKind: kind, to: namespace, name: string(ref.Name),
 	}) {
 		out.Host = ""
@@ -84,6 +88,13 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 		config.MadeOf{Field: at + ".host", Of: field + ".name", Foreign: of.Foreign},
 		config.MadeOf{Field: at + ".port", Of: field + ".port", Foreign: of.Foreign})
 	return out
+}
+
+// port returns the port that a reference of the route to a service names, and portOf notes that a match on it is made of that.
+func (b *builder) port(ref int) uint32 { return uint32(*b.route.Parents()[ref].Port) } //nolint:gosec // the schema bounds it
+
+func (b *builder) portOf(match string, ref int) {
+	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: match + ".port", Of: index("spec.parentRefs", ref) + ".port"})
 }
 
 // connections adds a rule that hands connections on.
@@ -107,7 +118,12 @@ func (b *builder) connections(to *networking.VirtualService, field string, refs 
 		})
 	}
 	if terminated {
-		to.Tcp = append(to.Tcp, &networking.TCPRoute{Route: routes})
+		tcp := &networking.TCPRoute{Route: routes}
+		for i, ref := range b.ports {
+			b.portOf(index(own+".match", i), ref)
+			tcp.Match = append(tcp.Match, &networking.L4MatchAttributes{Port: b.port(ref)})
+		}
+		to.Tcp = append(to.Tcp, tcp)
 		return
 	}
 	to.Tls = append(to.Tls, &networking.TLSRoute{Match: []*networking.TLSMatchAttributes{{SniHosts: to.Hosts}}, Route: routes})

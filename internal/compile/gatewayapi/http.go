@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -107,12 +108,10 @@ func text(kind, value string) *networking.StringMatch {
 // rule adds a route of requests.
 func (b *builder) rule(to *networking.VirtualService, in httpRule) {
 	own := index("spec.http", len(to.Http))
-	out := &networking.HTTPRoute{Name: in.name, Match: in.matches}
+	out := &networking.HTTPRoute{Name: in.name}
 	more := config.MadeRoute{Missing: in.missing}
 	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: in.field})
-	for j := range in.matches {
-		b.made.Fields = append(b.made.Fields, config.MadeOf{Field: index(own+".match", j), Of: index(in.field+".matches", j)})
-	}
+	b.matches(out, in, own)
 	whole := true
 	for j, f := range in.filters {
 		whole = b.filter(out, &more, index(in.field+".filters", j), own, f) && whole
@@ -127,6 +126,32 @@ func (b *builder) rule(to *networking.VirtualService, in httpRule) {
 	}
 	to.Http = append(to.Http, out)
 	b.made.Routes = append(b.made.Routes, more)
+}
+
+// matches adds the matches of a rule, each once for each port that the route is for.
+func (b *builder) matches(out *networking.HTTPRoute, in httpRule, own string) {
+	add := func(m *networking.HTTPMatchRequest, of string) (at string) {
+		at = index(own+".match", len(out.Match))
+		b.made.Fields = append(b.made.Fields, config.MadeOf{Field: at, Of: of})
+		out.Match = append(out.Match, m)
+		return at
+	}
+	if len(b.ports) == 0 {
+		for j, m := range in.matches {
+			add(m, index(in.field+".matches", j))
+		}
+		return
+	}
+	for _, ref := range b.ports {
+		if len(in.matches) == 0 {
+			b.portOf(add(&networking.HTTPMatchRequest{Port: b.port(ref)}, in.field), ref)
+		}
+		for j, m := range in.matches {
+			m = proto.CloneOf(m)
+			m.Port = b.port(ref)
+			b.portOf(add(m, index(in.field+".matches", j)), ref)
+		}
+	}
 }
 
 // answer has a route answer all its requests with a status.
@@ -219,25 +244,21 @@ func headers(f *gatewayv1.HTTPHeaderFilter) *networking.Headers_HeaderOperations
 // usualPorts are the ports of schemes that no address has to name.
 var usualPorts = map[string]int32{"http": 80, "https": 443}
 
-// redirect translates a redirect (HTTPRequestRedirectFilter). The port is that of the scheme if one is written, else the listener's.
+// redirect translates a redirect (HTTPRequestRedirectFilter). The port is that of the scheme if one is written, else the listener's. Without
+// a listener, it is the one that the request was sent to.
 func (b *builder) redirect(f *gatewayv1.HTTPRequestRedirectFilter, more *config.MadeRoute) *networking.HTTPRedirect {
 	out := &networking.HTTPRedirect{
 		Scheme: value(f.Scheme, ""), Authority: string(value(f.Hostname, "")),
 		RedirectCode: uint32(value(f.StatusCode, 302)), //nolint:gosec // the schema bounds it
 	}
-	scheme, port := out.Scheme, int32(0)
-	if b.listener != nil {
-		port = b.listener.spec.Port
-		if scheme == "" {
-			scheme = strings.ToLower(string(b.listener.spec.Protocol))
-		} else {
-			port = usualPorts[scheme]
-		}
+	scheme, port := out.Scheme, usualPorts[out.Scheme]
+	if scheme == "" && b.listener != nil {
+		scheme, port = strings.ToLower(string(b.listener.spec.Protocol)), b.listener.spec.Port
 	}
 	if f.Port != nil {
 		port = *f.Port
 	}
-	if port != usualPorts[scheme] {
+	if port != usualPorts[scheme] || b.listener == nil && port != 0 {
 		out.RedirectPort = &networking.HTTPRedirect_Port{Port: uint32(port)} //nolint:gosec // the schema bounds it
 	}
 	if f.Path != nil {

@@ -340,15 +340,7 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *Status {
 	}
 	for i, ref := range o.Parents() {
 		at := index("spec.parentRefs", i)
-		owner, ours, _ := j.parentOf(r, o, at, ref)
-		if !ours {
-			continue
-		}
-		if owner.Kind == config.ListenerSet {
-			set, _ := table.Get(r, j.in.ListenerSets, owner)
-			owner, _, _ = j.parent(r, set)
-		}
-		controller := j.controllerAt(r, owner)
+		controller := j.controllerOfParent(r, o, at, ref)
 		if controller == "" {
 			continue
 		}
@@ -366,9 +358,25 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *Status {
 	return out
 }
 
+// controllerOfParent returns the controller of what a reference of a route binds it to; empty: it is not ours.
+func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, ref gatewayv1.ParentReference) gatewayv1.GatewayController {
+	if _, is := servedBy(o, ref); is {
+		return ownController
+	}
+	owner, ours, _ := j.parentOf(r, o, at, ref)
+	if !ours {
+		return ""
+	}
+	if owner.Kind == config.ListenerSet {
+		set, _ := table.Get(r, j.in.ListenerSets, owner)
+		owner, _, _ = j.parent(r, set)
+	}
+	return j.controllerAt(r, owner)
+}
+
 func whyRefused(p status.Problem) gatewayv1.RouteConditionReason {
 	switch p.Code {
-	case code.UnknownGateway:
+	case code.UnknownGateway, code.UnknownHost, code.UnknownPort:
 		return gatewayv1.RouteReasonNoMatchingParent
 	case code.HostNotServed:
 		return gatewayv1.RouteReasonNoMatchingListenerHostname

@@ -70,6 +70,9 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		attached, made := m.declareRoutes(routes)
 		attachments, rules = append(attachments, table.Whole(attached)), append(rules, table.Whole(made))
 	}
+	for _, routes := range m.routesOfClients() {
+		rules = append(rules, table.Whole(m.declareClients(routes)))
+	}
 	m.attached = table.Group(table.Union("gatewayapi/attachments", compareAttachment, sameAttachment, nil, attachments...),
 		"gatewayapi/attachments of a listener", compareListener,
 		func(k attachmentKey, _ *attachment) []listenerKey { return []listenerKey{k.listener} })

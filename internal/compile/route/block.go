@@ -63,7 +63,7 @@ func (t *Tables) declareBlocks() {
 
 // block returns the routes of a rule for all proxies of a layer; nil: they have to be built for each host, or there are none.
 func (t *Tables) block(r *table.Reader, layer mesh.Layer, rule *config.Object, port uint32) *route.Block {
-	if rule == nil || !inBlock(rule) {
+	if !inBlock(rule) {
 		return nil
 	}
 	b, ok := table.Get(r, t.blocks, blockKey{layer, rule.Key, port})

@@ -56,6 +56,57 @@ func (c *checker) translate() {
 	b.TCP(c.rule)
 	b.TLS(c.rule)
 	c.idle()
+	c.parents()
+}
+
+// parents checks the services whose clients a route of the Gateway API is for: they are there, and have the ports that it names.
+func (c *checker) parents() {
+	if !c.rule.ByPath || !route.BoundTo(c.rule, route.Mesh) {
+		return
+	}
+	for i, h := range c.rule.Spec.GetHosts() {
+		host := c.t.sc.FullHost(h, c.rule.Namespace)
+		seen := c.view(host)
+		if seen == nil || seen.Service == nil {
+			c.note(mesh.Problem{Field: fmt.Sprintf("spec.hosts[%d]", i), Code: code.UnknownHost, Severity: mesh.Error,
+				Message: "there is no service " + string(host) + " that namespace " + c.rule.Namespace + " sees: the route has no clients",
+				Fix:     didYouMean(c.t.nearby.host(c.r, host, c.rule.Namespace), "create it, or name one that there is")})
+			continue
+		}
+		c.eachPort(func(field string, port uint32) {
+			if _, has := seen.Service.Port(port); !has {
+				c.note(mesh.Problem{Field: field, Code: code.UnknownPort, Severity: mesh.Error,
+					Message: string(host) + " has no port " + routeName(port) + ": the route has no clients there", Fix: c.ports(seen.Service)})
+			}
+		})
+	}
+}
+
+// eachPort calls do with every port that a match of the rule names.
+func (c *checker) eachPort(do func(field string, port uint32)) {
+	for i, in := range c.rule.Spec.GetHttp() {
+		for j, m := range in.GetMatch() {
+			if m.GetPort() != 0 {
+				do(fmt.Sprintf("spec.http[%d].match[%d].port", i, j), m.GetPort())
+			}
+		}
+	}
+	for i, in := range c.rule.Spec.GetTcp() {
+		for j, m := range in.GetMatch() {
+			if m.GetPort() != 0 {
+				do(fmt.Sprintf("spec.tcp[%d].match[%d].port", i, j), m.GetPort())
+			}
+		}
+	}
+}
+
+// ports says which ports a service has.
+func (c *checker) ports(s *mesh.Service) string {
+	var have []string
+	for _, p := range s.Ports {
+		have = append(have, routeName(p.Number))
+	}
+	return "it has " + strings.Join(have, ", ")
 }
 
 // quickRoutes is how many routes Envoy builds in about a second.

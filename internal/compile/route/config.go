@@ -29,8 +29,8 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 			// VHDS itself names them so: <route configuration>/<virtual host>.
 			return []routeKey{{k.Shelf, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
 		}).SkipInOrigins()
-	all := table.Union("route/routes that are asked for", compareRoute, table.Same[struct{}], nil,
-		table.Whole(held), table.Whole(t.proxied(proxies)))
+	proxied := t.proxied(proxies)
+	all := table.Union("route/routes that are asked for", compareRoute, table.Same[struct{}], nil, table.Whole(held), table.Whole(proxied))
 	t.Routes = table.Derive(all, "route/routes", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k routeKey, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for below, ok := under(k.shelf); ok; below, ok = under(below) {
@@ -39,8 +39,18 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 				}
 			}
 			for shelf, v := range t.views.shelves(r, k.shelf) {
-				emit(mesh.ResourceKey{Shelf: shelf, Name: k.name}, t.outbound(r, k.name, v, table.Has(r, held, k)))
+				emit(mesh.ResourceKey{Shelf: shelf, Name: k.name}, t.outbound(r, k.name, v))
 			}
+		})
+	t.declareNoHosts(proxied)
+}
+
+// declareNoHosts adds a virtual host to route configurations that are needed even if there is none.
+func (t *Tables) declareNoHosts(proxied *table.Table[routeKey, struct{}]) {
+	t.noHosts = table.Derive(proxied, "route/virtual hosts of no host", mesh.CompareResourceKey, envoy.Same,
+		func(_ *table.Reader, k routeKey, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			name := k.name + "/" + string(route.NoHost)
+			emit(mesh.ResourceKey{Shelf: k.shelf, Name: name}, envoy.Encode(route.Host(name, []string{string(route.NoHost)}, nil)))
 		})
 }
 
@@ -67,13 +77,12 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 }
 
 // outbound is the route configuration of virtual hosts that are resources of their own. If no virtual host has the name of a request, the
-// request goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy. vhds says whether there is
-// a virtual host: Envoy waits for the first.
-func (t *Tables) outbound(r *table.Reader, name string, v demand.View, vhds bool) *envoy.Encoded {
+// request goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy.
+func (t *Tables) outbound(r *table.Reader, name string, v demand.View) *envoy.Encoded {
 	to := t.unknown(r, name, v)
 	c := route.Outbound(name, route.CatchAllHost(to))
 	c.IgnorePortInHostMatching = name != HTTPProxy
-	e := route.Encode(c, vhds)
+	e := route.Encode(c)
 	if to != (mesh.ClusterKey{}) {
 		e.Needs = []string{to.String()}
 	}

@@ -132,8 +132,10 @@ func (t *Tables) ports(r *table.Reader, s *scope.HostView) []uint32 {
 			out = append(out, p.Number)
 		}
 	}
-	if _, has := s.Service.Port(80); !has && t.rule(r, s) != nil {
-		out = append(out, 80)
+	if _, has := s.Service.Port(80); !has {
+		if rules := t.rules(r, s); len(rules) > 0 && !RuleOf(rules[0]).ByPath { // those of a service's clients are for its own ports
+			out = append(out, 80)
+		}
 	}
 	return out
 }
@@ -149,12 +151,17 @@ func on(s *scope.HostView, port uint32) *mesh.Service {
 	return s.Service
 }
 
-// rule returns the VirtualService in force for the requests of a host: the first that has http routes.
-func (t *Tables) rule(r *table.Reader, s *scope.HostView) *config.Object {
+// rules returns the VirtualServices in force for the requests of a host: the first that has http routes. If its rules are ranked, the
+// others of its namespace whose rules are ranked hold with it.
+func (t *Tables) rules(r *table.Reader, s *scope.HostView) (out []*config.Object) {
 	for _, o := range t.sc.VirtualServicesOf(r, s) {
-		if len(RuleOf(o).Spec.GetHttp()) > 0 {
-			return o
+		rule := RuleOf(o)
+		if len(rule.Spec.GetHttp()) == 0 || len(out) > 0 && (!rule.ByPath || o.Namespace != out[0].Namespace) {
+			continue
+		}
+		if out = append(out, o); !rule.ByPath {
+			return out
 		}
 	}
-	return nil
+	return out
 }

@@ -46,7 +46,7 @@ func (h *hosts) layer(k scope.Key, s *scope.HostView) {
 	if h.as == "" && h.isAlias(k, s) {
 		return
 	}
-	rule := h.t.rule(h.r, s)
+	rules := h.t.rules(h.r, s)
 	var below *scope.HostView
 	if k.Layer.Kind == mesh.NamespaceLayer {
 		below = h.public(k)
@@ -59,7 +59,7 @@ func (h *hosts) layer(k scope.Key, s *scope.HostView) {
 			continue
 		}
 		column := func(cluster string) demand.Column {
-			return demand.Column{Own: h.build(k, s, rule, "", p, cluster), Below: h.below(k, below, p, cluster)}
+			return demand.Column{Own: h.build(k, s, rules, "", p, cluster), Below: h.below(k, below, p, cluster)}
 		}
 		all := column("")
 		if all.OnShelf() {
@@ -69,8 +69,8 @@ func (h *hosts) layer(k scope.Key, s *scope.HostView) {
 		if h.as == "" { // an alias has no addresses
 			inClusters = h.inClusters(k, s, below, p, all, column)
 		}
-		if rule != nil {
-			h.labelled(k, s, rule, p, all.Own, inClusters)
+		if len(rules) == 1 { // ranked rules do not depend on their clients' labels
+			h.labelled(k, s, rules[0], p, all.Own, inClusters)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (h *hosts) below(k scope.Key, public *scope.HostView, p place, cluster stri
 		return nil // clients of its own namespace may leave the namespace out
 	}
 	pk := scope.Key{Layer: mesh.Public, Host: k.Host}
-	return h.build(pk, public, h.t.rule(h.r, public), "", p, cluster)
+	return h.build(pk, public, h.t.rules(h.r, public), "", p, cluster)
 }
 
 // rivals builds hosts of the shared view for a namespace, if they have fewer names or addresses there, because the given host, in the
@@ -234,13 +234,15 @@ func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded
 
 // build makes a virtual host for proxies of a layer with the labels, in a cluster ("" if that does not matter); nil if there is nothing to
 // route to. If no part of a rule is for these proxies, they have the default route.
-func (h *hosts) build(k scope.Key, s *scope.HostView, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
+func (h *hosts) build(
+	k scope.Key, s *scope.HostView, rules []*config.Object, labels mesh.Labels, p place, cluster string,
+) *envoy.Encoded {
 	service := on(s, p.port)
-	if labels == "" {
-		if b := h.t.block(h.r, k.Layer, rule, p.port); b != nil {
+	if labels == "" && len(rules) == 1 {
+		if b := h.t.block(h.r, k.Layer, rules[0], p.port); b != nil {
 			e := route.EncodeHost(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p, cluster), nil), b)
 			e.Needs, e.Resolve = names(b.Clusters), b.Resolves
-			h.refused(e, s, rule)
+			h.refused(e, s, rules)
 			return e
 		}
 	}
@@ -248,9 +250,14 @@ func (h *hosts) build(k scope.Key, s *scope.HostView, rule *config.Object, label
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
 	var resolves bool
-	if rule != nil {
-		routes = b.HTTP(RuleOf(rule))
+	for _, o := range rules {
+		routes = append(routes, b.HTTP(RuleOf(o))...)
+	}
+	if len(rules) > 0 {
 		needs, resolves = b.Clusters(), b.Resolves()
+		if RuleOf(rules[0]).ByPath {
+			route.Rank(routes)
+		}
 	}
 	if len(routes) == 0 {
 		if service == nil {
@@ -264,12 +271,12 @@ func (h *hosts) build(k scope.Key, s *scope.HostView, rule *config.Object, label
 	route.ShareRetries(host)
 	e := envoy.Encode(host)
 	e.Needs, e.Resolve = names(needs), resolves
-	h.refused(e, s, rule)
+	h.refused(e, s, rules)
 	return e
 }
 
 // refused says on the user's object that a virtual host cannot be sent.
-func (h *hosts) refused(e *envoy.Encoded, s *scope.HostView, rule *config.Object) {
+func (h *hosts) refused(e *envoy.Encoded, s *scope.HostView, rules []*config.Object) {
 	if e.Err == nil {
 		return
 	}
@@ -281,8 +288,8 @@ func (h *hosts) refused(e *envoy.Encoded, s *scope.HostView, rule *config.Object
 	if s.Service != nil {
 		p.Object = s.Service.Origin
 	}
-	if rule != nil {
-		p.Object = rule.Ref
+	if len(rules) > 0 {
+		p.Object = rules[0].Ref
 	}
 	h.r.Note(p)
 }

@@ -20,12 +20,12 @@ func (h *hosts) labelled(
 ) {
 	for _, v := range h.viewers(k, s, config.Spec[*networking.VirtualService](rule)) {
 		at := scope.Key{Layer: v.Layer, Host: k.Host}
-		all := demand.Column{Own: h.build(at, s, rule, sources.Of(v), p, ""), Below: own}
+		all := demand.Column{Own: h.build(at, s, []*config.Object{rule}, sources.Of(v), p, ""), Below: own}
 		if all.OnShelf() {
 			h.publish(at, v.Shelf(), p, all.Own)
 		}
 		for _, cluster := range h.t.clustersOf(h.r, v.Layer, s.Service) {
-			of := demand.Column{Own: h.build(at, s, rule, sources.Of(v), p, cluster), Below: own}
+			of := demand.Column{Own: h.build(at, s, []*config.Object{rule}, sources.Of(v), p, cluster), Below: own}
 			if e, has := inClusters[cluster]; has {
 				of.Below = e
 			}

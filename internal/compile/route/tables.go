@@ -17,6 +17,7 @@ type Tables struct {
 	VirtualHosts *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	AliasHosts   *table.Table[mesh.ResourceKey, *envoy.Encoded] // those of hosts that are other names for others
 	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
+	noHosts      *table.Table[mesh.ResourceKey, *envoy.Encoded] // route.NoHost's
 
 	// Resolving are the route configurations of listeners that have to resolve the names in requests.
 	Resolving *table.Table[Place, struct{}]
@@ -51,6 +52,6 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	t.declareRoutes(proxies)
 	t.declareNearby()
 	t.declareChecks()
-	t.Parts = t.views.parts([]*demand.Published{t.Routes}, []*demand.Published{t.VirtualHosts, t.AliasHosts})
+	t.Parts = t.views.parts([]*demand.Published{t.Routes}, []*demand.Published{t.VirtualHosts, t.AliasHosts, t.noHosts})
 	return t
 }

@@ -44,6 +44,7 @@ type mention struct {
 	// sources are, of aRoute, the namespaces that may have other routes, separated by commas: matches have them as sourceNamespace, or only
 	// they see a destination.
 	sources string
+	ranked  bool        // of aRoute: rules of several such objects of a namespace hold together (config.Made.ByPath)
 	hosts   string      // of aTarget: the hosts of the VirtualService, separated by commas
 	clients mesh.Labels // of aRule: the proxies of its namespace that it holds for; empty: for all that see it
 }
@@ -89,13 +90,13 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	}
 	full := func(s string) mesh.Host { return t.FullHost(s, o.Namespace) }
 	hosts := hostsOf(spec.GetHosts(), full)
-	m := mention{exportTo: joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), created: o.Created}
+	m := mention{exportTo: joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), created: o.Created, ranked: ranked(o)}
 	to := hostsOf(destinations(spec), full)
 	m.sources = joinExports(slices.Concat(routes.SourceNamespaces(spec), t.insiders(r, to)))
 	for _, h := range hosts {
 		emit(mentionKey{h, aRoute, k}, t.named(r, h, o, m))
 	}
-	m.sources = ""
+	m.sources, m.ranked = "", false
 	m.hosts = joinHosts(hosts)
 	for _, h := range to {
 		if len(hosts) != 1 || hosts[0] != h { // importers of another of the hosts need this one too
@@ -103,6 +104,9 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 		}
 	}
 }
+
+// ranked reports whether the rules of an object have precedence by how specific they are, over several objects.
+func ranked(o *config.Object) bool { return o.Made != nil && o.Made.ByPath }
 
 // insiders lists the namespaces that see a service of one of the hosts which not all namespaces see: they may have other routes to it.
 func (t *Tables) insiders(r *table.Reader, hosts []mesh.Host) (out []string) {
@@ -198,15 +202,20 @@ func (t *Tables) declareClashes() {
 				own := m.key.Source.Namespace
 				return len(owners) > 0 && own != root && !slices.Contains(owners, own)
 			}
-			slices.SortFunc(routes, func(a, b route) int { return cmp.Or(cmp.Compare(toInt(foreign(a)), toInt(foreign(b))), older(a, b)) })
+			slices.SortFunc(routes, func(a, b route) int {
+				return cmp.Or(cmp.Compare(toInt(foreign(a)), toInt(foreign(b))), cmp.Compare(toInt(a.ranked), toInt(b.ranked)), older(a, b))
+			})
 			for i, loser := range routes {
 				w := slices.IndexFunc(routes[:i], loser.meets)
 				if w < 0 {
 					continue
 				}
 				why := "is older"
-				if foreign(loser) && !foreign(routes[w]) {
+				switch {
+				case foreign(loser) && !foreign(routes[w]):
 					why = "is of the service's own namespace"
+				case loser.ranked:
+					why = "has precedence over routes of the Gateway API"
 				}
 				t.noteClash(r, host, loser.key.object(), routes[w].key.object(), why)
 			}
@@ -225,9 +234,9 @@ func older(a, b route) int {
 }
 
 // meets reports whether some namespaces see both, and neither has precedence there by intention: one that not all namespaces see is meant
-// to have precedence over one that all see.
+// to have precedence over one that all see, and the rules of ranked ones hold together.
 func (a route) meets(b route) bool {
-	if a.visible("") != b.visible("") {
+	if a.visible("") != b.visible("") || a.ranked && b.ranked {
 		return false
 	}
 	viewers := []string{"", a.key.Source.Namespace, b.key.Source.Namespace}
@@ -244,13 +253,8 @@ func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config
 	if !ok {
 		return
 	}
-	r.Note(mesh.Problem{
-		Object:   l.Ref,
-		Field:    "spec.hosts",
-		Code:     code.HostTaken,
-		Severity: mesh.Error,
-		Message: fmt.Sprintf("sidecars take the routes for host %s from VirtualService %s/%s, which %s; this one does not hold for them",
+	r.Note(l.Problem("spec.hosts", code.HostTaken, mesh.Error,
+		fmt.Sprintf("sidecars take the routes for host %s from VirtualService %s/%s, which %s; this one does not hold for them",
 			host, winner.Namespace, winner.Name, why),
-		Fix: "write the routes of a host in one VirtualService",
-	})
+		"write the routes of a host in one VirtualService"))
 }

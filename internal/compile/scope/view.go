@@ -222,7 +222,7 @@ func (h *host) service(v viewer) *mesh.Service {
 }
 
 // virtualServices lists those that the viewer sees. Among equally specific ones, those of the service's and of the viewer's namespace have
-// precedence, then those that not all namespaces see, in Istio's order.
+// precedence, then those that users wrote as such, then those that not all namespaces see, in Istio's order.
 func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 	var visible []route
 	for _, m := range h.routes {
@@ -235,6 +235,7 @@ func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 			return 0
 		}
 		return cmp.Or(cmp.Compare(toInt(h.foreign(a, v.namespace, s)), toInt(h.foreign(b, v.namespace, s))),
+			cmp.Compare(toInt(a.ranked), toInt(b.ranked)),
 			cmp.Compare(toInt(a.visible("")), toInt(b.visible(""))))
 	})
 	var keys []config.Key

@@ -169,13 +169,14 @@ func configuration(name string, inline []*routev3.VirtualHost) *routev3.RouteCon
 	}
 }
 
-// Encode encodes a route configuration. With vhds, its virtual hosts are separate resources, named by the configuration's name, a slash
-// and their own name; for clients that cannot fetch them one by one, they are put into the configuration. Without vhds, the configuration
-// is complete.
-func Encode(c *routev3.RouteConfiguration, vhds bool) *envoy.Encoded {
-	if !vhds {
-		return envoy.Encode(c)
-	}
+// NoHost is a host that no request is for (RFC 6761, section 6.4). A route configuration that could be without virtual hosts has one of this
+// name: Envoy holds listeners back until the first virtual host comes. A configuration that has vhds only while there are some would be
+// wrong: it ends the subscription before the last virtual host is removed, and Envoy serves that again when vhds comes back.
+const NoHost mesh.Host = "nothing.invalid"
+
+// Encode encodes a route configuration whose virtual hosts are separate resources, named by the configuration's name, a slash and their own
+// name. For clients that cannot fetch them one by one, they are put into the configuration.
+func Encode(c *routev3.RouteConfiguration) *envoy.Encoded {
 	bare := envoy.Encode(c)
 	c.Vhds = &routev3.Vhds{ConfigSource: &corev3.ConfigSource{
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},

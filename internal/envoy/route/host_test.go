@@ -89,8 +89,8 @@ func TestSources(t *testing.T) {
 }
 
 func TestEncodeConfig(t *testing.T) {
-	complete := Encode(Outbound("80", CatchAllHost(Passthrough())), false)
-	vhds := Encode(Outbound("80", CatchAllHost(Passthrough())), true)
+	complete := envoy.Encode(Outbound("80", CatchAllHost(Passthrough())))
+	vhds := Encode(Outbound("80", CatchAllHost(Passthrough())))
 	if complete.Err != nil || vhds.Err != nil {
 		t.Fatal(complete.Err, vhds.Err)
 	}
@@ -298,7 +298,7 @@ func BenchmarkVirtualHost(b *testing.B) {
 // TestEncodeRefused: routes that Envoy would refuse have no form for clients without VHDS either.
 func TestEncodeRefused(t *testing.T) {
 	c := Outbound("80", &routev3.VirtualHost{Name: "no domains"})
-	if got := Encode(c, true); got.Err == nil || got.WithoutVHDS != nil {
+	if got := Encode(c); got.Err == nil || got.WithoutVHDS != nil {
 		t.Errorf("%v, %v", got.Err, got.WithoutVHDS)
 	}
 }
