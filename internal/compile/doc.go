@@ -21,6 +21,7 @@
 //	route        virtual hosts and route configurations
 //	secret       what Secrets hold, to those whose listeners and clusters name it
 //	gateway      listeners, routes and clusters of gateways
+//	datagram     listeners and clusters of gateways for UDP
 //	cluster      clusters and load assignments
 //	listener     listeners of sidecars
 //	names        what agents resolve

@@ -99,7 +99,7 @@ func (t *Tables) policyClusters() *table.Table[ClusterKey, struct{}] {
 	compare := func(a, b pair) int {
 		return cmp.Or(demand.CompareView(a.view, b.view), mesh.CompareClusterKey(a.cluster, b.cluster))
 	}
-	asked := table.Derive(t.views.Table, "gateway/asked", compare, table.Same[struct{}],
+	asked := table.Derive(t.Views.Table, "gateway/asked", compare, table.Same[struct{}],
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(pair, struct{})) {
 			for _, need := range t.policies.Filters(r, policies.Of(v)).Needs {
 				emit(pair{v, need}, struct{}{})

@@ -37,9 +37,9 @@ func sameAttachment(a, b *attachment) bool {
 	return config.Same(a.route, b.route) && sameListener(a.listener, b.listener) && slices.Equal(a.hosts, b.hosts)
 }
 
-// declareRoutes attaches routes of a kind to listeners, and makes a VirtualService of each pair.
-func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey, *attachment], *input.Objects) {
-	attachments := table.Derive(routes, routes.Name()+"/attachments", compareAttachment, sameAttachment,
+// declareAttachments attaches routes of a kind to listeners.
+func (m *maker) declareAttachments(routes *input.Objects) *table.Table[attachmentKey, *attachment] {
+	return table.Derive(routes, routes.Name()+"/attachments", compareAttachment, sameAttachment,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(attachmentKey, *attachment)) {
 			done := map[listenerKey]bool{} // several references may name one listener
 			for i, ref := range o.Parents() {
@@ -51,6 +51,11 @@ func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey
 				}
 			}
 		})
+}
+
+// declareRoutes attaches routes of a kind to listeners, and makes a VirtualService of each pair.
+func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey, *attachment], *input.Objects) {
+	attachments := m.declareAttachments(routes)
 	// This table notes the mistakes of a route once. The tables above have rows for each of its listeners.
 	table.Derive(routes, routes.Name()+"/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
@@ -222,6 +227,8 @@ func kindsOf(l *listener) []config.Kind {
 		return []config.Kind{config.TLSRoute}
 	case gatewayv1.TCPProtocolType:
 		return []config.Kind{config.TCPRoute}
+	case gatewayv1.UDPProtocolType:
+		return []config.Kind{config.UDPRoute}
 	}
 	return nil
 }

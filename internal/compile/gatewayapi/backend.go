@@ -47,6 +47,17 @@ func (b *builder) problem(field, word, message, fix string) {
 	}
 }
 
+// lost says what becomes of traffic for a backend that cannot be reached.
+func (b *builder) lost() string {
+	switch b.route.Kind {
+	case config.TLSRoute, config.TCPRoute:
+		return "connections to it are closed"
+	case config.UDPRoute:
+		return "datagrams to it are dropped"
+	}
+	return "requests to it are answered 500"
+}
+
 // nowhere is a host that no service can have: requests to it are answered as those to a service that is not there.
 const nowhere = "~"
 
@@ -66,7 +77,7 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 		out.Host = string(ref.Name)
 	default:
 		b.problem(field+".kind", code.NotSupported,
-			fmt.Sprintf("%s of group %q cannot be a backend: requests to it are answered 500", kind, inGroup),
+			fmt.Sprintf("%s of group %q cannot be a backend: %s", kind, inGroup, b.lost()),
 			"name a Service, or a Hostname of group networking.istio.io")
 	}
 	if out.Host != "" && kind == "Service" && !b.granted(b.r, reference{
@@ -74,8 +85,8 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 	}) {
 		out.Host = ""
 		b.problem(field, code.NotGranted, fmt.Sprintf(
-			"no ReferenceGrant in namespace %s lets %ss of namespace %s name Service %s: requests to it are answered 500",
-			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name), "let the Service's owner write one")
+			"no ReferenceGrant in namespace %s lets %ss of namespace %s name Service %s: %s",
+			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name, b.lost()), "let the Service's owner write one")
 	}
 	if out.Host == "" {
 		out.Host, of.Foreign = nowhere, true

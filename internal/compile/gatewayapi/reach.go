@@ -148,7 +148,8 @@ func features() (out []gatewayv1.SupportedFeature) {
 		HTTPRouteHostRewrite HTTPRouteMethodMatching HTTPRouteNamedRouteRule HTTPRouteParentRefPort HTTPRoutePathRedirect
 		HTTPRoutePathRewrite HTTPRoutePortRedirect HTTPRouteQueryParamMatching HTTPRouteRequestMirror HTTPRouteRequestMultipleMirrors
 		HTTPRouteRequestPercentageMirror HTTPRouteRequestTimeout HTTPRouteResponseHeaderModification HTTPRouteRetry
-		HTTPRouteRetryBackendTimeout HTTPRouteRetryConnectionError HTTPRouteSchemeRedirect ListenerSet ReferenceGrant TCPRoute TLSRoute`
+		HTTPRouteRetryBackendTimeout HTTPRouteRetryConnectionError HTTPRouteSchemeRedirect ListenerSet ReferenceGrant TCPRoute TLSRoute
+		UDPRoute`
 	for name := range strings.FieldsSeq(all) {
 		out = append(out, gatewayv1.SupportedFeature{Name: gatewayv1.FeatureName(name)})
 	}

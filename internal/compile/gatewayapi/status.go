@@ -119,7 +119,7 @@ func (t *Tables) DeclareStatuses(
 		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
 		table.Whole(sets),
 	}
-	for _, routes := range t.routes() {
+	for _, routes := range append(t.routes(), t.in.UDPRoutes) {
 		parts = append(parts, table.Whole(j.each(routes, routes.Name()+"/statuses", j.ofRoute)))
 	}
 	t.Statuses = table.Union("gatewayapi/statuses", config.CompareKey, sameStatus, nil, parts...)

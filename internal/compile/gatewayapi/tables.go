@@ -19,6 +19,10 @@ type Tables struct {
 	Here *table.Table[config.Key, struct{}]
 	// Elsewhere are those with proxies that are connected to others, by control plane. Only statuses are made from it.
 	Elsewhere *table.Input[string, []config.Key]
+	// Datagrams are the backends of UDPRoutes.
+	Datagrams *table.Table[config.Key, *Datagrams]
+	// Bound are UDPRoutes at the listeners that take them.
+	Bound *table.Table[BoundKey, *config.Object]
 	// Deployments are the objects that a cluster has for its Gateways.
 	Deployments *table.Table[config.Key, *Deployment]
 	// Taken says of Gateways why an object of another owner keeps them from being deployed.
@@ -65,6 +69,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		attached, made := m.declareRoutes(routes)
 		attachments, rules = append(attachments, table.Whole(attached)), append(rules, table.Whole(made))
 	}
+	attachments = append(attachments, table.Whole(t.declareDatagrams()))
 	m.attached = table.Group(table.Union("gatewayapi/attachments", compareAttachment, sameAttachment, nil, attachments...),
 		"gatewayapi/attachments of a listener", compareListener,
 		func(k attachmentKey, _ *attachment) []listenerKey { return []listenerKey{k.listener} })
@@ -74,7 +79,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 	}
 }
 
-// routes are the kinds of routes that are carried out.
+// routes are the kinds of routes that VirtualServices are made of.
 func (m *maker) routes() []*input.Objects {
 	return []*input.Objects{m.in.HTTPRoutes, m.in.GRPCRoutes, m.in.TLSRoutes, m.in.TCPRoutes}
 }
