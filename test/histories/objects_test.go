@@ -81,6 +81,7 @@ var kindsOf = map[string]struct {
 	"GRPCRoute":             {1, "gateway.networking.k8s.io/v1", draw.grpcRoute},
 	"TLSRoute":              {1, "gateway.networking.k8s.io/v1", draw.tlsRoute},
 	"TCPRoute":              {1, "gateway.networking.k8s.io/v1", draw.tcpRoute},
+	"UDPRoute":              {1, "gateway.networking.k8s.io/v1", draw.udpRoute},
 	"ReferenceGrant":        {1, "gateway.networking.k8s.io/v1", draw.referenceGrant},
 	"Secret":                {2, "v1", draw.secret},
 	"ConfigMap":             {1, "v1", draw.configMap},
