@@ -18,7 +18,7 @@ func (d draw) gatewayClass() string {
 func (d draw) listener(name string, port int) string {
 	protocol := pick(d, "protocol: HTTP", "protocol: HTTP", "protocol: HTTP", "protocol: TCP",
 		"protocol: HTTPS, tls: {certificateRefs: [{name: one}"+pick(d, "", ", {name: two, namespace: bank}")+"]}",
-		"protocol: TLS, tls: {mode: Passthrough}", "protocol: UDP")
+		"protocol: TLS, tls: {mode: Passthrough}", "protocol: TLS, tls: {certificateRefs: [{name: one}]}", "protocol: UDP")
 	host := pick(d, "", `, hostname: "*.example.com"`, ", hostname: x.example.com")
 	if protocol == "protocol: TCP" || protocol == "protocol: UDP" {
 		host = ""
@@ -94,6 +94,6 @@ func (d draw) udpRoute() string {
 }
 
 func (d draw) referenceGrant() string {
-	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute", "UDPRoute") + ", namespace: " +
-		pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
+	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute", "UDPRoute") +
+		", namespace: " + pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
 }

@@ -176,7 +176,7 @@ func (b *listenerBuilder) connections(servers []Planned, base func(Planned) list
 		for _, rule := range b.rules(s.Key) {
 			for _, c := range rule.List {
 				chain := base(s)
-				if s.Server.Class == SNI {
+				if len(c.SNI) > 0 || s.Server.Class == SNI {
 					chain.Match.ServerNames = c.SNI
 				}
 				chain.Match.Prefixes = c.Subnets

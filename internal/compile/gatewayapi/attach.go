@@ -62,11 +62,52 @@ func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey
 			b := builder{maker: m, r: r, route: o, note: func(p mesh.Problem) { r.Note(p) }}
 			b.build(&networking.VirtualService{})
 		})
+	keep := func(_ *table.Reader, a *attachment) []mesh.Host { return a.hosts }
+	if routes == m.in.TLSRoutes {
+		keep = declareRivals(attachments)
+	}
 	return attachments, table.Derive(attachments, routes.Name()+"/virtualservices", config.CompareKey, config.Same,
 		func(r *table.Reader, _ attachmentKey, a *attachment, emit func(config.Key, *config.Object)) {
-			o := m.rules(r, a)
-			emit(o.Key, o)
+			if kept := keep(r, a); len(kept) > 0 {
+				o := m.rules(r, &attachment{a.route, a.listener, kept})
+				emit(o.Key, o)
+			}
 		})
+}
+
+// hostAt is a host of a listener.
+type hostAt struct {
+	listener listenerKey
+	host     mesh.Host
+}
+
+// declareRivals finds routes of connections by their hosts. The result returns the hosts of an attachment that no other route of the
+// listener has by a narrower hostname (TLSRouteSpec.hostnames). For routes of requests, config.Made.Within says the same.
+func declareRivals(attachments *table.Table[attachmentKey, *attachment]) func(*table.Reader, *attachment) []mesh.Host {
+	byHost := table.Group(attachments, "tlsroutes/attachments by host",
+		func(a, b hostAt) int {
+			return cmp.Or(compareListener(a.listener, b.listener), cmp.Compare(a.host, b.host))
+		},
+		func(k attachmentKey, a *attachment) (out []hostAt) {
+			for _, h := range a.hosts {
+				out = append(out, hostAt{k.listener, h})
+			}
+			return out
+		})
+	return func(r *table.Reader, a *attachment) (kept []mesh.Host) {
+		for _, h := range a.hosts {
+			rivals, _ := table.Get(r, byHost, hostAt{a.listener.key(), h})
+			narrowest := within(h, a.route.Hostnames())
+			wins := true
+			for _, o := range rivals.All() {
+				wins = wins && mesh.CompareWidth(within(h, o.route.Hostnames()), narrowest) >= 0
+			}
+			if wins {
+				kept = append(kept, h)
+			}
+		}
+		return kept
+	}
 }
 
 // attach finds the listeners that one reference of a route is bound to. If there is none, it notes why.

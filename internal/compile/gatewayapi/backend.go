@@ -103,10 +103,8 @@ func (b *builder) connections(to *networking.VirtualService, field string, refs 
 		b.problem(field, code.NoRoute, "the rule has no backendRefs: its connections are closed", "name a Service")
 		return
 	}
-	terminated := b.listener == nil || b.listener.spec.Protocol == gatewayv1.TCPProtocolType ||
-		b.listener.spec.TLS != nil && value(b.listener.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModeTerminate
-	own := index("spec.tcp", len(to.Tcp))
-	if !terminated {
+	own, byName := index("spec.tcp", len(to.Tcp)), b.route.Kind == config.TLSRoute
+	if byName {
 		own = index("spec.tls", len(to.Tls))
 	}
 	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: field})
@@ -117,7 +115,7 @@ func (b *builder) connections(to *networking.VirtualService, field string, refs 
 			Destination: b.destination(index(field+".backendRefs", i), at, ref.BackendObjectReference), Weight: value(ref.Weight, 1),
 		})
 	}
-	if terminated {
+	if !byName {
 		to.Tcp = append(to.Tcp, &networking.TCPRoute{Route: routes})
 		return
 	}

@@ -149,7 +149,7 @@ func features() (out []gatewayv1.SupportedFeature) {
 		HTTPRoutePathRewrite HTTPRoutePortRedirect HTTPRouteQueryParamMatching HTTPRouteRequestMirror HTTPRouteRequestMultipleMirrors
 		HTTPRouteRequestPercentageMirror HTTPRouteRequestTimeout HTTPRouteResponseHeaderModification HTTPRouteRetry
 		HTTPRouteRetryBackendTimeout HTTPRouteRetryConnectionError HTTPRouteSchemeRedirect ListenerSet ReferenceGrant TCPRoute TLSRoute
-		UDPRoute`
+		TLSRouteModeMixed TLSRouteModeTerminate UDPRoute`
 	for name := range strings.FieldsSeq(all) {
 		out = append(out, gatewayv1.SupportedFeature{Name: gatewayv1.FeatureName(name)})
 	}
