@@ -10,8 +10,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestDatagramsUnderChange changes a UDPRoute 20 times while clients send: every datagram reaches a backend. Envoy replaces the listener and
-// forgets its sessions, so a client may lose the answer that is under way, one a change. Clients with a session from before go on.
+// TestDatagramsUnderChange changes a UDPRoute 20 times while clients send: every datagram reaches a backend. Envoy replaces the listener
+// and forgets its sessions, so a client may lose the answer that is under way, one a change. Clients with a session from before go on.
 func TestDatagramsUnderChange(t *testing.T) {
 	live.NeedEnvoy(t)
 	if !live.Isolated(t) {

@@ -123,7 +123,8 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 	}{
 		"refusing":  {(*script).refusing, 0},
 		"forwarder": {(*script).forwarder, 1}, "asked": {(*script).asked, 2},
-		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "udp": {(*script).udp, 1}, "send": {(*script).send, 4}, "localhost": {(*script).localhost, 1},
+		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1},
+		"udp": {(*script).udp, 1}, "send": {(*script).send, 4}, "localhost": {(*script).localhost, 1},
 		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
 		"client":  {(*script).client, 1},
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "edge": {(*script).edge, 2}, "delete": {(*script).remove, 2},

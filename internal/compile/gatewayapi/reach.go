@@ -142,6 +142,7 @@ func (j *judge) declareSets(statuses *table.Table[config.Key, *Status]) {
 // features are those of the Gateway API that are carried out (docs/gateway-api.md), by the names of its conformance suite, sorted.
 func features() (out []gatewayv1.SupportedFeature) {
 	const all = `Gateway GatewayAddressEmpty GatewayHTTPListenerIsolation GatewayInfrastructure GatewayPort8080
+		GatewayRouteHostnameIntersectionPrecedence
 		GatewayStaticAddresses GRPCRoute GRPCRouteNamedRouteRule HTTPRoute HTTPRoute303RedirectStatusCode HTTPRoute307RedirectStatusCode
 		HTTPRoute308RedirectStatusCode HTTPRouteBackendProtocolH2C HTTPRouteBackendProtocolWebSocket
 		HTTPRouteBackendRequestHeaderModification HTTPRouteBackendTimeout HTTPRouteCORS HTTPRouteDestinationPortMatching
