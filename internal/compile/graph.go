@@ -7,6 +7,7 @@ import (
 
 	"fairway/internal/compile/backendtls"
 	"fairway/internal/compile/cluster"
+	"fairway/internal/compile/datagram"
 	"fairway/internal/compile/delegate"
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/exported"
@@ -148,10 +149,11 @@ func New(opts Options) *Graph {
 		Input: in, Registry: reg, Secrets: sec, Scope: sc, Demand: proxies, Policies: policies, Route: rt, Telemetry: tele,
 	})
 	backends := backendtls.Declare(in, reg, sec, routed)
+	dg := datagram.Declare(datagram.Reads{API: routed, Gateway: gw, Scope: sc})
 	cl := cluster.Declare(cluster.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Vouched: who, Inbound: workloads, Peers: peers,
 		Networks: networks, Secrets: sec, Backends: backends,
-	}, gw.Clusters, gw.Passed)
+	}, gw.Clusters, dg.Clusters, gw.Passed)
 	ls := listener.Declare(listener.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Inbound: workloads, Policies: policies, Route: rt, Telemetry: tele,
 		Mixed: cl.Mixed,
@@ -165,7 +167,7 @@ func New(opts Options) *Graph {
 			sec.Publish(secret.ByClusters, cl.Granted, cl.OfGateways, cl.OfSidecars),
 			sec.Publish(secret.ByListeners, gw.Granted, gw.Listeners),
 		},
-		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
+		ls.Parts, gw.Parts, dg.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.PublicPart(xdstype.Bundles, in.Roots)},
 	)
 	beside := table.Union("secret/wanted beside", secret.CompareKey, table.Same[struct{}], nil,

@@ -27,6 +27,8 @@ type Made struct {
 	// Alone says for a Gateway that it selects only proxies of its own namespace, and that its server answers 404 for its hosts where no
 	// route does: requests for them go to no other server of the port, even if that has a wildcard above.
 	Alone bool
+	// Datagrams says for a Gateway that its port takes UDP. A Gateway that users write cannot ask for that.
+	Datagrams bool
 	// Granted are the credentials of other namespaces that a Gateway may name, because their owners allow it (ReferenceGrant). They are
 	// written as the Gateway names them, with their namespaces.
 	Granted []string

@@ -229,7 +229,11 @@ func (s *sentences) listener(g *group, old, now *listenerv3.Listener) {
 
 func address(l *listenerv3.Listener) string {
 	a := l.GetAddress().GetSocketAddress()
-	return net.JoinHostPort(a.GetAddress(), strconv.FormatUint(uint64(a.GetPortValue()), 10))
+	out := net.JoinHostPort(a.GetAddress(), strconv.FormatUint(uint64(a.GetPortValue()), 10))
+	if a.GetProtocol() == corev3.SocketAddress_UDP {
+		out += " (UDP)"
+	}
+	return out
 }
 
 // refusesPlaintext lists the ports on which a listener accepted plaintext and accepts it no longer.

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -27,6 +28,7 @@ import (
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000
+//	udp NAME…                    servers that answer datagrams with their names, at port 9053
 //	announced NAME…              HTTP servers that take connections with a PROXY header alone, at port 8080
 //	socket NAME…                 HTTP servers at the unix sockets ${file:NAME}
 //	authorizer NAME…             servers of Envoy's authorization by gRPC, at port 8080; "fail" has them refuse
@@ -74,6 +76,7 @@ import (
 //	                             those of TLS that a REQUEST may have
 //	reach N NAME:PORT [WORD]… -> NAME  connects until N connections in a row are taken by it: while a proxy changes a
 //	                             listener, the old one may take connections after the new one did
+//	send N NAME:PORT -> SHARES   who answers N datagrams, each from a port of its own; "lost" are those without an answer
 //	start N REQUEST              sends N requests, which need no answer before the script ends
 //	clusters PROXY NAME…         the services' clusters that it holds, and no other
 //	stat PROXY REGEXP N          waits until the statistics add up to N at least, or until one statistic is N ("=3")
@@ -121,7 +124,8 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 	}{
 		"refusing":  {(*script).refusing, 0},
 		"forwarder": {(*script).forwarder, 1}, "asked": {(*script).asked, 2},
-		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
+		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1},
+		"udp": {(*script).udp, 1}, "send": {(*script).send, 4}, "localhost": {(*script).localhost, 1},
 		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
 		"client":  {(*script).client, 1},
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "edge": {(*script).edge, 2}, "delete": {(*script).remove, 2},
@@ -279,6 +283,39 @@ func (s *script) tcp(t testing.TB, names []string) error {
 		s.m.TCPBackend(t, name, 9000)
 	}
 	return nil
+}
+
+func (s *script) udp(t testing.TB, names []string) error {
+	for _, name := range names {
+		s.m.UDPBackend(t, name, 9053)
+	}
+	return nil
+}
+
+// send waits until some datagram is answered by the first of the shares, because Envoy listens some milliseconds after it has acknowledged
+// a listener.
+func (s *script) send(t testing.TB, args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil || args[2] != "->" {
+		return fmt.Errorf("N NAME:PORT -> and who answers, not %q", args)
+	}
+	address, err := s.address(args[1])
+	if err != nil {
+		return err
+	}
+	answer := func() string { return cmp.Or(live.SendDatagram(t, address), "lost") }
+	first, _, _ := strings.Cut(args[3], "=")
+	rig.Eventually(t, func() error {
+		if got := answer(); got != first {
+			return fmt.Errorf("%q answers, not %q", got, first)
+		}
+		return nil
+	})
+	got := map[string]int{}
+	for range n {
+		got[answer()]++
+	}
+	return shares(n, got, args[3:])
 }
 
 func (s *script) localhost(t testing.TB, names []string) error {

@@ -18,14 +18,14 @@ func (d draw) gatewayClass() string {
 func (d draw) listener(name string, port int) string {
 	protocol := pick(d, "protocol: HTTP", "protocol: HTTP", "protocol: HTTP", "protocol: TCP",
 		"protocol: HTTPS, tls: {certificateRefs: [{name: one}"+pick(d, "", ", {name: two, namespace: bank}")+"]}",
-		"protocol: TLS, tls: {mode: Passthrough}")
+		"protocol: TLS, tls: {mode: Passthrough}", "protocol: TLS, tls: {certificateRefs: [{name: one}]}", "protocol: UDP")
 	host := pick(d, "", `, hostname: "*.example.com"`, ", hostname: x.example.com")
-	if protocol == "protocol: TCP" {
+	if protocol == "protocol: TCP" || protocol == "protocol: UDP" {
 		host = ""
 	}
 	return fmt.Sprintf("{name: %s, port: %d, %s%s, allowedRoutes: {namespaces: {%s}%s}}", name, port, protocol, host,
 		pick(d, "from: All", "from: All", "from: Same", "from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: shop}}"),
-		pick(d, "", "", ", kinds: [{kind: HTTPRoute}, {kind: TCPRoute}]"))
+		pick(d, "", "", ", kinds: [{kind: HTTPRoute}, {kind: TCPRoute}, {kind: UDPRoute}]"))
 }
 
 func (d draw) apiGateway() string {
@@ -98,9 +98,13 @@ func (d draw) tcpRoute() string {
 	return d.bound() + ", rules: [{backendRefs: " + list([]string{d.backend(), d.backend()}) + "}]"
 }
 
+func (d draw) udpRoute() string {
+	return d.bound() + ", rules: [{backendRefs: " + list([]string{d.backend(), d.backend()}) + "}]"
+}
+
 func (d draw) referenceGrant() string {
-	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute") + ", namespace: " +
-		pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
+	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute", "UDPRoute") +
+		", namespace: " + pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
 }
 
 func (d draw) backendTLSPolicy() string {

@@ -81,6 +81,7 @@ var kindsOf = map[string]struct {
 	"GRPCRoute":             {1, "gateway.networking.k8s.io/v1", draw.grpcRoute},
 	"TLSRoute":              {1, "gateway.networking.k8s.io/v1", draw.tlsRoute},
 	"TCPRoute":              {1, "gateway.networking.k8s.io/v1", draw.tcpRoute},
+	"UDPRoute":              {1, "gateway.networking.k8s.io/v1", draw.udpRoute},
 	"ReferenceGrant":        {1, "gateway.networking.k8s.io/v1", draw.referenceGrant},
 	"BackendTLSPolicy":      {2, "gateway.networking.k8s.io/v1", draw.backendTLSPolicy},
 	"Secret":                {2, "v1", draw.secret},

@@ -45,9 +45,10 @@ func declarePassedTargets[P Passed](reg *registry.Tables, sc *scope.Tables, pass
 		})
 }
 
-// asItIs returns a copy of the target that passes connections on as plain TCP, without TLS and PROXY protocol.
+// asItIs returns a copy of the target that passes connections, or datagrams, on as they are, without TLS and PROXY protocol.
 func (t *Target) asItIs() *Target {
 	c := *t
+	c.Plain = true
 	c.Port.Protocol = mesh.TCP
 	c.Policy.TLS, c.Policy.ProxyProtocol = nil, nil
 	return &c

@@ -85,7 +85,10 @@ type builder struct {
 // outbound returns a target in the form that envoy/cluster takes.
 func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults, members []member) cluster.Outbound {
 	if k.Cluster.BySNI {
-		t, d = t.asItIs(), asItIs(d)
+		t = t.asItIs()
+	}
+	if t.Plain {
+		d = asItIs(d)
 	}
 	o := cluster.Outbound{
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,

@@ -28,9 +28,10 @@ type Need interface {
 
 // Tables are the derived tables of this package.
 type Tables struct {
-	Targets        *table.Table[Key, *Target] // the clusters of sidecars
-	GatewayTargets *table.Table[Key, *Target] // and of gateways
-	PassedTargets  *table.Table[Key, *Target] // those that east-west gateways pass connections to
+	Targets         *table.Table[Key, *Target] // the clusters of sidecars
+	GatewayTargets  *table.Table[Key, *Target] // and of gateways
+	PassedTargets   *table.Table[Key, *Target] // those that east-west gateways pass connections to
+	DatagramTargets *table.Table[Key, *Target] // those that gateways send only datagrams to
 	// ProviderTargets are the targets of the mesh's extension providers, for layers that lack them.
 	ProviderTargets *table.Table[Key, *Target]
 
@@ -62,15 +63,16 @@ type Reads struct {
 	Backends *backendtls.Tables
 }
 
-// Declare declares the package's tables. needs says which clusters gateways refer to, and passed the services that they
-// lead clients of other networks to; they have no others.
-func Declare[N Need, V any, P Passed](of Reads, needs *table.Table[N, V], passed *table.Table[P, struct{}]) *Tables {
+// Declare declares the package's tables. needs says which clusters gateways refer to, datagrams which ones they send datagrams to, and
+// passed the services that they lead clients of other networks to; they have no others.
+func Declare[N Need, V any, P Passed](of Reads, needs, datagrams *table.Table[N, V], passed *table.Table[P, struct{}]) *Tables {
 	in, reg, sc, proxies := of.Input, of.Registry, of.Scope, of.Demand
 	views := demand.DeclareViews(proxies, "cluster views", ofClusters)
 	b := builder{in: in, reg: reg, peers: of.Peers, networks: of.Networks, secrets: of.Secrets, defaults: declareDefaults(in, views)}
 	t := &Tables{
 		Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, of.Backends, needs),
-		PassedTargets: declarePassedTargets(reg, sc, passed), ProviderTargets: declareProviderTargets(of, needs),
+		PassedTargets: declarePassedTargets(reg, sc, passed), DatagramTargets: declareDatagramTargets(reg, sc, needs, datagrams),
+		ProviderTargets: declareProviderTargets(of, needs, datagrams),
 	}
 	b.direct = declareDirect("direct", t.Targets, b)
 	t.declareMixed(b.direct)
@@ -95,7 +97,10 @@ type audience struct {
 }
 
 func (t *Tables) audiences() []audience {
-	return []audience{{"", t.Targets}, {"gateway ", t.GatewayTargets}, {"passed ", t.PassedTargets}, {"provider ", t.ProviderTargets}}
+	return []audience{
+		{"", t.Targets}, {"gateway ", t.GatewayTargets}, {"passed ", t.PassedTargets},
+		{"datagram ", t.DatagramTargets}, {"provider ", t.ProviderTargets},
+	}
 }
 
 // clusters returns the part with the clusters that proxies call.
@@ -183,15 +188,36 @@ func declareGatewayTargets[N Need, V any](
 ) *table.Table[Key, *Target] {
 	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
-			k := Key(n)
-			seen := sc.View(r, k.Layer, k.Cluster.Host)
-			if seen == nil || seen.Service == nil {
+			if t := gatewayTarget(r, reg, sc, Key(n)); t != nil {
+				t.secure(r, backends, Key(n))
+				emit(Key(n), t)
+			}
+		})
+}
+
+// gatewayTarget returns the target of a cluster as a gateway's layer has it; nil: there is no such service, port or subset.
+func gatewayTarget(r *table.Reader, reg *registry.Tables, sc *scope.Tables, k Key) *Target {
+	seen := sc.View(r, k.Layer, k.Cluster.Host)
+	if seen == nil || seen.Service == nil {
+		return nil
+	}
+	v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: true, local: reg.KeepsLocal(r, k.Layer, seen.Service)}
+	t, _ := v.find(k.Cluster)
+	return t
+}
+
+// declareDatagramTargets finds the targets of the clusters that gateways send only datagrams to. If connections go to a cluster too, it is
+// the same one: Envoy's clusters do not say which of both they are for.
+func declareDatagramTargets[N Need, V any](
+	reg *registry.Tables, sc *scope.Tables, needs, datagrams *table.Table[N, V],
+) *table.Table[Key, *Target] {
+	return table.Derive(datagrams, "datagram targets", CompareKey, sameTarget,
+		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
+			if table.Has(r, needs, n) {
 				return
 			}
-			v := view{service: seen.Service, rule: sc.RuleOf(r, seen), gateway: true, local: reg.KeepsLocal(r, k.Layer, seen.Service)}
-			if t, ok := v.find(k.Cluster); ok {
-				t.secure(r, backends, k)
-				emit(k, t)
+			if t := gatewayTarget(r, reg, sc, Key(n)); t != nil {
+				emit(Key(n), t.asItIs())
 			}
 		})
 }

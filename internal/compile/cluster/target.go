@@ -33,13 +33,14 @@ type Target struct {
 	Backend   *backendtls.Backend // a BackendTLSPolicy, which Policy.TLS is from; nil: none
 	Discovery cluster.Discovery
 	Below     bool // the layer below has the same load assignment under the same name
+	Plain     bool // it is reached without TLS, whatever the mesh or a rule says
 	Local     bool // endpoints on the client's own machine are among its endpoints
 }
 
 func sameTarget(a, b *Target) bool {
 	return a == b || a.Service.Equal(b.Service) && a.Port == b.Port && a.Labels == b.Labels && a.Discovery == b.Discovery &&
-		a.Below == b.Below && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy) &&
-		a.Backend.Equal(b.Backend)
+		a.Below == b.Below && a.Plain == b.Plain && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks &&
+		a.Policy.Equal(b.Policy) && a.Backend.Equal(b.Backend)
 }
 
 // sameCluster reports whether two targets of one name make the same cluster.

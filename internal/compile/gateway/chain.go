@@ -60,14 +60,19 @@ func boundConnections(k config.Key, o *config.Object) bool {
 
 // chains translates a rule for a server that routes connections.
 func (t *Tables) chains(r *table.Reader, rule route.Rule, key ServerKey, s *Server, gateway string) []route.Chain {
-	b := t.builder(r, key.Port.Layer, key.Port.Port, []string{gateway})
-	switch s.Class {
-	case SNI:
-		return s.within(rule.Namespace, b.TLS(rule))
-	case TCP, TLS:
-		return b.TCP(rule)
+	return s.chains(rule, t.builder(r, key.Port.Layer, key.Port.Port, []string{gateway}))
+}
+
+// chains translates a rule for a server that routes connections. Where TLS is ended, only rules of the Gateway API go by server name.
+func (s *Server) chains(rule route.Rule, b *route.Builder) []route.Chain {
+	var out []route.Chain
+	if s.Class == TCP || s.Class == TLS {
+		out = b.TCP(rule)
 	}
-	return nil
+	if s.Class == SNI || s.Class == TLS && rule.ByPath {
+		out = append(out, s.within(rule.Namespace, b.TLS(rule))...)
+	}
+	return out
 }
 
 // within keeps of each chain the server names that the server has for rules of a namespace.

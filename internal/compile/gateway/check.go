@@ -46,6 +46,7 @@ func (c checker) note(s mesh.Severity, code, field, message, fix string) {
 func (c checker) server(s *networking.Server) {
 	class, why := classify(s)
 	switch {
+	case c.gateway.Made != nil && c.gateway.Made.Datagrams: // it is compile/datagram's
 	case class == Unserved && strings.HasSuffix(why, "yet"):
 		c.note(mesh.Info, code.NotYet, ".tls.mode", why+": this server does nothing", "")
 	case class == Unserved:

@@ -20,7 +20,7 @@ import (
 func (t *Tables) declareListeners() {
 	t.Listeners = table.Derive(t.Plans, "gateway/listeners", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k PortKey, p *Plan, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			for v := range t.views.In(r, k.Layer) {
+			for v := range t.Views.In(r, k.Layer) {
 				t.emitListener(r, k, p, v, emit)
 				if p.mutual() {
 					t.emitListener(r, k, p, demand.Mutual.With(v, true), emit)
@@ -32,7 +32,7 @@ func (t *Tables) declareListeners() {
 // emitListener builds a port's listener for one view.
 func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v demand.View, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 	b := listenerBuilder{
-		t: t, r: r, port: k, families: families.Of(v), policies: policies.Of(v), requests: requests.Of(v), mutual: demand.Mutual.Of(v),
+		t: t, r: r, port: k, families: Families.Of(v), policies: policies.Of(v), requests: requests.Of(v), mutual: demand.Mutual.Of(v),
 	}
 	b.filters = t.policies.Filters(r, b.policies)
 	for _, need := range b.filters.Needs {
@@ -176,7 +176,7 @@ func (b *listenerBuilder) connections(servers []Planned, base func(Planned) list
 		for _, rule := range b.rules(s.Key) {
 			for _, c := range rule.List {
 				chain := base(s)
-				if s.Server.Class == SNI {
+				if len(c.SNI) > 0 || s.Server.Class == SNI {
 					chain.Match.ServerNames = c.SNI
 				}
 				chain.Match.Prefixes = c.Subnets

@@ -99,7 +99,7 @@ func (t *Tables) policyClusters() *table.Table[ClusterKey, struct{}] {
 	compare := func(a, b pair) int {
 		return cmp.Or(demand.CompareView(a.view, b.view), mesh.CompareClusterKey(a.cluster, b.cluster))
 	}
-	asked := table.Derive(t.views.Table, "gateway/asked", compare, table.Same[struct{}],
+	asked := table.Derive(t.Views.Table, "gateway/asked", compare, table.Same[struct{}],
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(pair, struct{})) {
 			for _, need := range t.policies.Filters(r, policies.Of(v)).Needs {
 				emit(pair{v, need}, struct{}{})
@@ -116,13 +116,8 @@ func (t *Tables) needs(r *table.Reader, o *config.Object) map[ClusterKey]struct{
 	rule := routes.RuleOf(o)
 	t.eachServer(r, o, rule, t.bindings(r, rule, nil), func(key ServerKey, s *Server, gateway string) {
 		b := t.builder(r, key.Port.Layer, key.Port.Port, []string{gateway})
-		switch s.Class {
-		case HTTP, HTTPS:
+		if s.chains(rule, b); s.Class == HTTP || s.Class == HTTPS {
 			b.HTTP(rule)
-		case SNI:
-			b.TLS(rule)
-		case TCP, TLS:
-			b.TCP(rule)
 		}
 		for _, c := range b.Clusters() {
 			out[ClusterKey{key.Port.Layer, c}] = struct{}{}

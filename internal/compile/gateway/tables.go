@@ -38,6 +38,9 @@ type Tables struct {
 	Secrets *table.Table[secret.Ask, struct{}] // the Secrets that servers name
 	Granted *secret.Grants                     // those of other namespaces
 
+	// Views are those of the listeners.
+	Views demand.Views
+
 	// Parts are the published resources.
 	Parts []demand.Part
 
@@ -54,7 +57,6 @@ type Tables struct {
 	demand         *demand.Tables
 	policies       *policy.Tables
 	telemetry      *telemetry.Tables
-	views          demand.Views
 	byHost         *table.Table[HostKey, table.Rows[ClaimKey, *Claim]]
 	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
@@ -97,7 +99,7 @@ func Declare(of Reads) *Tables {
 	t.declareHosts()
 	t.declareOwn()
 	t.declareRoutes()
-	t.views = demand.DeclareViews(proxies, "gateway listener views", ofAll)
+	t.Views = demand.DeclareViews(proxies, "gateway listener views", ofAll)
 	t.declareListeners()
 	t.declareClusters(in.VirtualServices, texts.Reads{Input: in, Registry: of.Registry, Scope: of.Scope, Demand: proxies})
 	t.declareChecks(in.Gateways)

@@ -26,7 +26,7 @@ func (t *Tables) declareUnverified(rules *table.Table[config.Key, *config.Object
 			field := claimed(config.Spec[*networking.VirtualService](o))
 			for _, b := range t.bindings(r, routes.RuleOf(o), nil) {
 				for selected := range b.layers.All() {
-					for v := range t.views.In(r, selected.Layer) {
+					for v := range t.Views.In(r, selected.Layer) {
 						if len(policies.Of(v).Of(config.RequestAuthentication)) > 0 {
 							continue
 						}

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	// families are the address families of the listeners.
-	families = demand.Derived("families", demand.Families.At,
+	// Families are the address families of the listeners.
+	Families = demand.Derived("families", demand.Families.At,
 		func(f mesh.Families) string { return strings.TrimPrefix(demand.Also(f), "+") })
 	// policies are the policies that hold for gateways.
 	policies = demand.Derived("policies", policy.OfGateways.At, func(s policy.Set) string {
@@ -33,7 +33,7 @@ var (
 // These are the views of gateways' listeners: those of all, and above them, for proxies with an identity, those that serve mutual TLS with
 // it.
 var (
-	ofAll    = demand.Kind{Traits: []demand.AnyTrait{families, policies, requests}, On: isGateway}
+	ofAll    = demand.Kind{Traits: []demand.AnyTrait{Families, policies, requests}, On: isGateway}
 	byMutual = ofAll.With(demand.Mutual)
 )
 

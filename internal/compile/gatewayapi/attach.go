@@ -37,9 +37,9 @@ func sameAttachment(a, b *attachment) bool {
 	return config.Same(a.route, b.route) && sameListener(a.listener, b.listener) && slices.Equal(a.hosts, b.hosts)
 }
 
-// declareRoutes attaches routes of a kind to listeners, and makes a VirtualService of each pair.
-func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey, *attachment], *input.Objects) {
-	attachments := table.Derive(routes, routes.Name()+"/attachments", compareAttachment, sameAttachment,
+// declareAttachments attaches routes of a kind to listeners.
+func (m *maker) declareAttachments(routes *input.Objects) *table.Table[attachmentKey, *attachment] {
+	return table.Derive(routes, routes.Name()+"/attachments", compareAttachment, sameAttachment,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(attachmentKey, *attachment)) {
 			done := map[listenerKey]bool{} // several references may name one listener
 			for i, ref := range o.Parents() {
@@ -51,17 +51,63 @@ func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey
 				}
 			}
 		})
+}
+
+// declareRoutes attaches routes of a kind to listeners, and makes a VirtualService of each pair.
+func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey, *attachment], *input.Objects) {
+	attachments := m.declareAttachments(routes)
 	// This table notes the mistakes of a route once. The tables above have rows for each of its listeners.
 	table.Derive(routes, routes.Name()+"/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			b := builder{maker: m, r: r, route: o, consumer: onlyConsumer(o), note: func(p mesh.Problem) { r.Note(p) }}
 			b.build(&networking.VirtualService{})
 		})
+	keep := func(_ *table.Reader, a *attachment) []mesh.Host { return a.hosts }
+	if routes == m.in.TLSRoutes {
+		keep = declareRivals(attachments)
+	}
 	return attachments, table.Derive(attachments, routes.Name()+"/virtualservices", config.CompareKey, config.Same,
 		func(r *table.Reader, _ attachmentKey, a *attachment, emit func(config.Key, *config.Object)) {
-			o := m.rules(r, a)
-			emit(o.Key, o)
+			if kept := keep(r, a); len(kept) > 0 {
+				o := m.rules(r, &attachment{a.route, a.listener, kept})
+				emit(o.Key, o)
+			}
 		})
+}
+
+// hostAt is a host of a listener.
+type hostAt struct {
+	listener listenerKey
+	host     mesh.Host
+}
+
+// declareRivals finds routes of connections by their hosts. The result returns the hosts of an attachment that no other route of the
+// listener has by a narrower hostname (TLSRouteSpec.hostnames). For routes of requests, config.Made.Within says the same.
+func declareRivals(attachments *table.Table[attachmentKey, *attachment]) func(*table.Reader, *attachment) []mesh.Host {
+	byHost := table.Group(attachments, "tlsroutes/attachments by host",
+		func(a, b hostAt) int {
+			return cmp.Or(compareListener(a.listener, b.listener), cmp.Compare(a.host, b.host))
+		},
+		func(k attachmentKey, a *attachment) (out []hostAt) {
+			for _, h := range a.hosts {
+				out = append(out, hostAt{k.listener, h})
+			}
+			return out
+		})
+	return func(r *table.Reader, a *attachment) (kept []mesh.Host) {
+		for _, h := range a.hosts {
+			rivals, _ := table.Get(r, byHost, hostAt{a.listener.key(), h})
+			narrowest := within(h, a.route.Hostnames())
+			wins := true
+			for _, o := range rivals.All() {
+				wins = wins && mesh.CompareWidth(within(h, o.route.Hostnames()), narrowest) >= 0
+			}
+			if wins {
+				kept = append(kept, h)
+			}
+		}
+		return kept
+	}
 }
 
 // attach finds the listeners that one reference of a route is bound to. If there is none, it notes why.
@@ -225,6 +271,8 @@ func kindsOf(l *listener) []config.Kind {
 		return []config.Kind{config.TLSRoute}
 	case gatewayv1.TCPProtocolType:
 		return []config.Kind{config.TCPRoute}
+	case gatewayv1.UDPProtocolType:
+		return []config.Kind{config.UDPRoute}
 	}
 	return nil
 }

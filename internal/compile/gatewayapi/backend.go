@@ -51,6 +51,17 @@ func (b *builder) problem(field, word, message, fix string) {
 	}
 }
 
+// lost says what becomes of traffic for a backend that cannot be reached.
+func (b *builder) lost() string {
+	switch b.route.Kind {
+	case config.TLSRoute, config.TCPRoute:
+		return "connections to it are closed"
+	case config.UDPRoute:
+		return "datagrams to it are dropped"
+	}
+	return "requests to it are answered 500"
+}
+
 // nowhere is a host that no service can have: requests to it are answered as those to a service that is not there.
 const nowhere = "~"
 
@@ -70,7 +81,7 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 		out.Host = string(ref.Name)
 	default:
 		b.problem(field+".kind", code.NotSupported,
-			fmt.Sprintf("%s of group %q cannot be a backend: requests to it are answered 500", kind, inGroup),
+			fmt.Sprintf("%s of group %q cannot be a backend: %s", kind, inGroup, b.lost()),
 			"name a Service, or a Hostname of group networking.istio.io")
 	}
 	if out.Host != "" && kind == "Service" && !b.consumer && !b.granted(b.r, reference{
@@ -78,8 +89,8 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 	}) {
 		out.Host = ""
 		b.problem(field, code.NotGranted, fmt.Sprintf(
-			"no ReferenceGrant in namespace %s lets %ss of namespace %s name Service %s: requests to it are answered 500",
-			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name), "let the Service's owner write one")
+			"no ReferenceGrant in namespace %s lets %ss of namespace %s name Service %s: %s",
+			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name, b.lost()), "let the Service's owner write one")
 	}
 	if out.Host == "" {
 		out.Host, of.Foreign = nowhere, true
@@ -103,10 +114,8 @@ func (b *builder) connections(to *networking.VirtualService, field string, refs 
 		b.problem(field, code.NoRoute, "the rule has no backendRefs: its connections are closed", "name a Service")
 		return
 	}
-	terminated := b.listener == nil || b.listener.spec.Protocol == gatewayv1.TCPProtocolType ||
-		b.listener.spec.TLS != nil && value(b.listener.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModeTerminate
-	own := index("spec.tcp", len(to.Tcp))
-	if !terminated {
+	own, byName := index("spec.tcp", len(to.Tcp)), b.route.Kind == config.TLSRoute
+	if byName {
 		own = index("spec.tls", len(to.Tls))
 	}
 	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: field})
@@ -117,7 +126,7 @@ func (b *builder) connections(to *networking.VirtualService, field string, refs 
 			Destination: b.destination(index(field+".backendRefs", i), at, ref.BackendObjectReference), Weight: value(ref.Weight, 1),
 		})
 	}
-	if terminated {
+	if !byName {
 		tcp := &networking.TCPRoute{Route: routes}
 		for i, ref := range b.ports {
 			b.portOf(index(own+".match", i), ref)

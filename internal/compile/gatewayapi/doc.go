@@ -3,7 +3,7 @@
 //	GatewayClasses ──► Gateways that are ours ──┬─► listeners, a row each ──┬──► a Gateway each
 //	                   ListenerSets ────────────┘                           │
 //	routes ────────────────► attachments (route, listener) ◄────────────────┘
-//	                               └──► a VirtualService each
+//	                               └──► a VirtualService each; UDPRoutes have tables of their own (Datagrams, Bound)
 //	ReferenceGrants ──► grants ──► who may name what of another namespace
 //
 // The specification is the Gateway API's (gateway.networking.k8s.io), the comments of its types. Made objects have names that users cannot

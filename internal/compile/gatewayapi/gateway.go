@@ -66,13 +66,15 @@ func (m *maker) gateway(r *table.Reader, l *listener) *config.Object {
 	}
 	switch l.spec.Protocol {
 	case gatewayv1.HTTPProtocolType, gatewayv1.TCPProtocolType:
+	case gatewayv1.UDPProtocolType:
+		made.Datagrams = true
 	case gatewayv1.HTTPSProtocolType, gatewayv1.TLSProtocolType:
 		if server.Tls = m.tls(r, l, made); server.Tls == nil {
 			return nil
 		}
 	default:
 		r.Note(l.owner.Problem(l.field()+".protocol", code.NotSupported, mesh.Error,
-			"listeners of protocol "+strconv.Quote(string(l.spec.Protocol))+" are not served", "write HTTP, HTTPS, TLS or TCP"))
+			"listeners of protocol "+strconv.Quote(string(l.spec.Protocol))+" are not served", "write HTTP, HTTPS, TLS, TCP or UDP"))
 		return nil
 	}
 	spec := &networking.Gateway{

@@ -142,14 +142,15 @@ func (j *judge) declareSets(statuses *table.Table[config.Key, *Status]) {
 // features are those of the Gateway API that are carried out (docs/gateway-api.md), by the names of its conformance suite, sorted.
 func features() (out []gatewayv1.SupportedFeature) {
 	const all = `BackendTLSPolicy BackendTLSPolicySANValidation Gateway GatewayAddressEmpty GatewayBackendClientCertificate
-		GatewayHTTPListenerIsolation GatewayInfrastructure GatewayPort8080
+		GatewayHTTPListenerIsolation GatewayInfrastructure GatewayPort8080 GatewayRouteHostnameIntersectionPrecedence
 		GatewayStaticAddresses GRPCRoute GRPCRouteNamedRouteRule HTTPRoute HTTPRoute303RedirectStatusCode HTTPRoute307RedirectStatusCode
 		HTTPRoute308RedirectStatusCode HTTPRouteBackendProtocolH2C HTTPRouteBackendProtocolWebSocket
 		HTTPRouteBackendRequestHeaderModification HTTPRouteBackendTimeout HTTPRouteCORS HTTPRouteDestinationPortMatching
 		HTTPRouteHostRewrite HTTPRouteMethodMatching HTTPRouteNamedRouteRule HTTPRouteParentRefPort HTTPRoutePathRedirect
 		HTTPRoutePathRewrite HTTPRoutePortRedirect HTTPRouteQueryParamMatching HTTPRouteRequestMirror HTTPRouteRequestMultipleMirrors
 		HTTPRouteRequestPercentageMirror HTTPRouteRequestTimeout HTTPRouteResponseHeaderModification HTTPRouteRetry
-		HTTPRouteRetryBackendTimeout HTTPRouteRetryConnectionError HTTPRouteSchemeRedirect ListenerSet ReferenceGrant TCPRoute TLSRoute`
+		HTTPRouteRetryBackendTimeout HTTPRouteRetryConnectionError HTTPRouteSchemeRedirect ListenerSet ReferenceGrant TCPRoute TLSRoute
+		TLSRouteModeMixed TLSRouteModeTerminate UDPRoute`
 	for name := range strings.FieldsSeq(all) {
 		out = append(out, gatewayv1.SupportedFeature{Name: gatewayv1.FeatureName(name)})
 	}

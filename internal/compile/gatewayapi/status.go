@@ -125,7 +125,7 @@ func (t *Tables) DeclareStatuses(
 		table.Whole(sets),
 		table.Whole(j.each(t.in.BackendTLSPolicies, "gatewayapi/policy statuses", j.ofPolicy)),
 	}
-	for _, routes := range t.routes() {
+	for _, routes := range append(t.routes(), t.in.UDPRoutes) {
 		parts = append(parts, table.Whole(j.each(routes, routes.Name()+"/statuses", j.ofRoute)))
 	}
 	t.Statuses = table.Union("gatewayapi/statuses", config.CompareKey, sameStatus, nil, parts...)

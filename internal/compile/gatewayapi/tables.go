@@ -19,6 +19,10 @@ type Tables struct {
 	Here *table.Table[config.Key, struct{}]
 	// Elsewhere are those with proxies that are connected to others, by control plane. Only statuses are made from it.
 	Elsewhere *table.Input[string, []config.Key]
+	// Datagrams are the backends of UDPRoutes.
+	Datagrams *table.Table[config.Key, *Datagrams]
+	// Bound are UDPRoutes at the listeners that take them.
+	Bound *table.Table[BoundKey, *config.Object]
 	// Deployments are the objects that a cluster has for its Gateways.
 	Deployments *table.Table[config.Key, *Deployment]
 	// Clients are the certificates that Gateways show to backends.
@@ -73,6 +77,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 	for _, routes := range m.routesOfClients() {
 		rules = append(rules, table.Whole(m.declareClients(routes)))
 	}
+	attachments = append(attachments, table.Whole(t.declareDatagrams()))
 	m.attached = table.Group(table.Union("gatewayapi/attachments", compareAttachment, sameAttachment, nil, attachments...),
 		"gatewayapi/attachments of a listener", compareListener,
 		func(k attachmentKey, _ *attachment) []listenerKey { return []listenerKey{k.listener} })
@@ -81,7 +86,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 	return []input.Made{{Kind: config.Gateway, Objects: m.made}, {Kind: config.VirtualService, Objects: all}}
 }
 
-// routes are the kinds of routes that are carried out.
+// routes are the kinds of routes that VirtualServices are made of.
 func (m *maker) routes() []*input.Objects {
 	return []*input.Objects{m.in.HTTPRoutes, m.in.GRPCRoutes, m.in.TLSRoutes, m.in.TCPRoutes}
 }

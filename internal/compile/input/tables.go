@@ -33,7 +33,8 @@ type Tables struct {
 	Telemetries, WasmPlugins, TrafficExtensions           *Objects
 	Ingresses, IngressClasses                             *Objects
 	GatewayClasses, KubernetesGateways, ListenerSets      *Objects // those of the Gateway API
-	HTTPRoutes, GRPCRoutes, TLSRoutes, TCPRoutes          *Objects
+	HTTPRoutes, GRPCRoutes, TLSRoutes                     *Objects
+	TCPRoutes, UDPRoutes                                  *Objects
 	ReferenceGrants, BackendTLSPolicies                   *Objects
 	Secrets                                               *Objects // printed without their secret parts
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
@@ -258,6 +259,7 @@ func (t *Tables) declareWritten() []ofKinds {
 		{"grpcroutes", &t.GRPCRoutes, []config.Kind{config.GRPCRoute}},
 		{"tlsroutes", &t.TLSRoutes, []config.Kind{config.TLSRoute}},
 		{"tcproutes", &t.TCPRoutes, []config.Kind{config.TCPRoute}},
+		{"udproutes", &t.UDPRoutes, []config.Kind{config.UDPRoute}},
 		{"referencegrants", &t.ReferenceGrants, []config.Kind{config.ReferenceGrant}},
 		{"backendtlspolicies", &t.BackendTLSPolicies, []config.Kind{config.BackendTLSPolicy}},
 		{"secrets", &t.Secrets, []config.Kind{config.Secret, config.ConfigMap}},

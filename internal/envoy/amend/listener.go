@@ -46,7 +46,7 @@ func (p *Patch) ChangeListener(context Context, open *Open, l *listenerv3.Listen
 		return p.changeChains(context, open, l)
 	}
 	m := p.match.GetListener()
-	if !listenerMatches(m, l) {
+	if !listenerMatches(m, l) || l.GetUdpListenerConfig() != nil && !p.fitsUDP() {
 		return Changed{}, nil
 	}
 	switch p.to {
@@ -66,6 +66,18 @@ func (p *Patch) ChangeListener(context Context, open *Open, l *listenerv3.Listen
 		}
 	}
 	return p.changeChains(context, open, l)
+}
+
+// fitsUDP reports whether the patch is for listeners of UDP too. They have no filter chains, and Envoy refuses one with a filter for
+// connections: only a patch that names one of its filters means such a filter.
+func (p *Patch) fitsUDP() bool {
+	switch p.to {
+	case networking.EnvoyFilter_LISTENER:
+		return true
+	case networking.EnvoyFilter_LISTENER_FILTER:
+		return p.match.GetListener().GetListenerFilter() != ""
+	}
+	return false
 }
 
 func (p *Patch) ofRoutes() bool {

@@ -139,7 +139,7 @@ func hasStatus(kind config.Kind) bool {
 
 func routes(kind config.Kind) bool {
 	switch kind {
-	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute:
+	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute, config.UDPRoute:
 		return true
 	}
 	return false

@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	matcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	dubbov3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/dubbo_proxy/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	udpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/udp_proxy/v3"
+	hashingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/matching/input_matchers/consistent_hashing/v3"
 )
 
 // Describe describes in a few lines what a listener does: where it listens, and which connections go where. It leaves out what is the same
@@ -19,6 +22,11 @@ func Describe(l *listenerv3.Listener) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s %s%s\n", l.GetName(), place(l.GetAddress()), strings.ToLower(l.GetTrafficDirection().String()), socket(l))
 	for _, f := range l.GetListenerFilters() {
+		var d udpproxyv3.UdpProxyConfig
+		if f.GetTypedConfig().UnmarshalTo(&d) == nil {
+			fmt.Fprintf(&b, "  datagrams %s to %s\n", d.GetStatPrefix(), strings.Join(shares(d.GetMatcher()), " + "))
+			continue
+		}
 		fmt.Fprintf(&b, "  look %s%s\n", last(f.GetName()), ports(f.GetFilterDisabled()))
 	}
 	for _, c := range l.GetFilterChains() {
@@ -125,6 +133,38 @@ func match(m *listenerv3.FilterChainMatch) string {
 		s += " speaks=" + strings.Join(m.GetApplicationProtocols(), ",")
 	}
 	return s
+}
+
+// shares describes who gets the datagrams, as clients of the first of several addresses share them out.
+func shares(m *matcherv3.Matcher) (out []string) {
+	if first := m.GetOnNoMatch().GetMatcher(); first != nil {
+		m = first
+	}
+	cluster := func(then *matcherv3.Matcher_OnMatch) string {
+		var to udpproxyv3.Route
+		if then.GetAction().GetTypedConfig().UnmarshalTo(&to) != nil {
+			return "?"
+		}
+		return to.GetCluster()
+	}
+	end := uint32(0)
+	for _, f := range m.GetMatcherList().GetMatchers() {
+		var hash hashingv3.ConsistentHashing
+		if f.GetPredicate().GetSinglePredicate().GetCustomMatch().GetTypedConfig().UnmarshalTo(&hash) != nil {
+			return []string{"?"}
+		}
+		if end == 0 {
+			end = hash.Modulo
+		}
+		out = append(out, fmt.Sprintf("%d×%s", end-hash.Threshold, cluster(f.GetOnMatch())))
+		end = hash.Threshold
+	}
+	if end == 0 {
+		return []string{cluster(m.GetOnNoMatch())}
+	}
+	out = append(out, fmt.Sprintf("%d×%s", end, cluster(m.GetOnNoMatch())))
+	slices.Reverse(out)
+	return out
 }
 
 func filter(f *listenerv3.Filter) string {
