@@ -100,8 +100,9 @@ func (m *maker) tls(r *table.Reader, l *listener, made *config.Made) *networking
 	out := &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE}
 	for i, ref := range l.spec.TLS.CertificateRefs {
 		of := index(at+".certificateRefs", i)
-		name, ok := m.certificate(r, l, of, ref)
-		if !ok {
+		name, wrong := m.certificate(r, l, of, ref)
+		if wrong != nil {
+			r.Note(*wrong)
 			continue
 		}
 		own := index("spec.servers[0].tls.credentialNames", len(out.CredentialNames))
@@ -136,29 +137,39 @@ func (m *maker) verifiesClients(r *table.Reader, l *listener) bool {
 	return validation != nil && validation.Mode != gatewayv1.AllowInsecureFallback
 }
 
-// certificate returns the name of the Secret that a listener refers to.
-func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gatewayv1.SecretObjectReference) (string, bool) {
-	note := func(word, message, fix string) (string, bool) {
-		r.Note(l.owner.Problem(field, word, mesh.Error, message+": it is not shown to clients", fix))
-		return "", false
+// certificate returns the credential with a certificate that a listener refers to. wrong says why there is none; nil: there is one.
+func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gatewayv1.SecretObjectReference) (
+	credential string, wrong *mesh.Problem,
+) {
+	problem := func(word, message, fix string) (string, *mesh.Problem) {
+		p := l.owner.Problem(field, word, mesh.Error, message+": it is not shown to clients", fix)
+		return "", &p
 	}
+	name := string(ref.Name)
 	if value(ref.Group, "") != "" || value(ref.Kind, "Secret") != "Secret" {
-		return note(code.NotSupported, fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")),
+		return problem(code.NotSupported, fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")),
 			"name a Secret")
+	}
+	if !plain(name) {
+		return problem(code.BadName, strconv.Quote(name)+" is not the name of a Secret", "write the name alone; namespace has a field of its own")
 	}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(l.owner.Namespace)))
 	if !m.granted(r, reference{
-		fromKind: l.owner.Kind.Word(), from: l.owner.Namespace, toKind: "Secret", to: namespace, name: string(ref.Name),
+		fromKind: l.owner.Kind.Word(), from: l.owner.Namespace, toKind: "Secret", to: namespace, name: name,
 	}) {
-		return note(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets %ss of namespace %s name Secret %s",
-			namespace, l.owner.Kind.Word(), l.owner.Namespace, ref.Name),
+		return problem(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets %ss of namespace %s name Secret %s",
+			namespace, l.owner.Kind.Word(), l.owner.Namespace, name),
 			"let the Secret's owner write one, or name a Secret of the own namespace")
 	}
 	if namespace != l.gateway.Namespace {
-		return namespace + "/" + string(ref.Name), true
+		return namespace + "/" + name, nil
 	}
-	return string(ref.Name), true
+	return name, nil
 }
+
+// plain reports whether a name is that of an object alone. The API's schema lets it have any characters, and a credential with some of
+// these means an object of another namespace, which no ReferenceGrant allows.
+func plain(name string) bool { return !strings.ContainsAny(name, "/:,") }
 
 // index is the path of an element of a list.
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
