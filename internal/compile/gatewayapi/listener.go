@@ -45,6 +45,15 @@ func (l *listener) field() string { return index("spec.listeners", l.index) }
 // host returns the names that the listener is for; "*": all.
 func (l *listener) host() mesh.Host { return hostOf(string(value(l.spec.Hostname, ""))) }
 
+// ends reports whether a listener ends TLS with certificates of its own (ListenerTLSConfig.mode).
+func ends(_ listenerKey, l *listener) bool {
+	switch l.spec.Protocol {
+	case gatewayv1.HTTPSProtocolType, gatewayv1.TLSProtocolType:
+		return l.spec.TLS != nil && value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModeTerminate
+	}
+	return false
+}
+
 // portKey names a port of a Gateway.
 type portKey struct {
 	gateway config.Key

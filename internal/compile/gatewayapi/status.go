@@ -1,9 +1,7 @@
 package gatewayapi
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/secret"
 	"fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -89,27 +88,17 @@ func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Co
 	return out
 }
 
-// DeclareStatuses declares Statuses, Here, Elsewhere and Taken. problems are all problems of each object, services those of registries, and
-// served tells whether some proxy that is connected here serves a Gateway that is made.
+// DeclareStatuses declares Statuses and Taken. problems are all problems of each object, and services those of registries. DeclareServed must
+// be called before.
 func (t *Tables) DeclareStatuses(
 	s *table.Store, problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]],
-	services *table.Table[mesh.ServiceKey, *mesh.Service], served func(*table.Reader, config.Key) bool,
+	services *table.Table[mesh.ServiceKey, *mesh.Service],
 ) {
 	t.Taken = table.NewInput(s, "gatewayapi/taken names", config.CompareKey, func(a, b string) bool { return a == b })
-	t.Here = table.Derive(t.gateways, "gatewayapi/served here", config.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, struct{})) {
-			// All listeners have the same proxies, if they are served at all.
-			if slices.ContainsFunc(listenersOf(o, k), func(l *listener) bool { return served(r, l.madeKey()) }) {
-				emit(k, struct{}{})
-			}
-		})
-	t.Elsewhere = table.NewInput(s, "gatewayapi/served elsewhere", cmp.Compare[string], slices.Equal[[]config.Key])
-	elsewhere := table.Keys(t.Elsewhere.Table, "gatewayapi/served by others", config.CompareKey,
-		func(_ string, all []config.Key) []config.Key { return all })
 	j := judge{
-		maker: &t.maker, problems: problems, services: services, deployments: t.Deployments, taken: t.Taken.Table,
+		maker: &t.maker, problems: problems, services: services, secrets: t.secrets, deployments: t.Deployments, taken: t.Taken.Table,
 		served: func(r *table.Reader, gateway config.Key) bool {
-			return table.Has(r, t.Here, gateway) || table.Has(r, elsewhere, gateway)
+			return table.Has(r, t.Here, gateway) || table.Has(r, t.elsewhere, gateway)
 		},
 	}
 	sets := j.each(t.in.ListenerSets, "gatewayapi/listenerset statuses", j.ofSet)
@@ -130,6 +119,7 @@ type judge struct {
 	*maker
 	problems    *table.Table[config.Key, table.Rows[status.Problem, struct{}]]
 	services    *table.Table[mesh.ServiceKey, *mesh.Service]
+	secrets     *secret.Tables
 	deployments *table.Table[config.Key, *Deployment]
 	taken       *table.Table[config.Key, string]
 	sets        *table.Table[config.Key, table.Rows[config.Key, config.Key]] // accepted ones, by their Gateway
@@ -177,7 +167,7 @@ func (j judge) class(_ *table.Reader, o *config.Object) *Status {
 
 // ofGateway is the status of a Gateway that is ours.
 func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
-	s := j.ofListeners(r, listenersOf(o, o.Key))
+	s := j.ofListeners(r, listenersOf(o, o.Key), gatewayv1.GatewayReasonInvalid)
 	sets, _ := table.Get(r, j.sets, o.Key)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
 	j.reach(r, o, s)
@@ -196,16 +186,16 @@ func (j judge) ofSet(r *table.Reader, o *config.Object) *Status {
 			condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 		}}
 	}
-	return j.ofListeners(r, listenersOf(o, gateway))
+	return j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
 }
 
-// ofListeners is the status of an object with these listeners.
-func (j judge) ofListeners(r *table.Reader, all []*listener) *Status {
+// ofListeners is the status of an object with these listeners. invalid is why it is not programmed if none of them is valid.
+func (j judge) ofListeners(r *table.Reader, all []*listener, invalid gatewayv1.GatewayConditionReason) *Status {
 	s := &Status{}
 	for _, l := range all {
 		s.Listeners = append(s.Listeners, j.ofListener(r, l))
 	}
-	s.Conditions = conditionsOf(s.Listeners)
+	s.Conditions = conditionsOf(s.Listeners, invalid)
 	return s
 }
 
@@ -219,7 +209,7 @@ func (j judge) controllerAt(r *table.Reader, gateway config.Key) gatewayv1.Gatew
 }
 
 // conditionsOf are the conditions of a Gateway or ListenerSet with these listeners: the words are the same.
-func conditionsOf(all []gatewayv1.ListenerStatus) []metav1.Condition {
+func conditionsOf(all []gatewayv1.ListenerStatus, invalid gatewayv1.GatewayConditionReason) []metav1.Condition {
 	valid, programmed := 0, 0
 	var wrong, waits []string
 	for _, l := range all {
@@ -247,7 +237,7 @@ func conditionsOf(all []gatewayv1.ListenerStatus) []metav1.Condition {
 	case len(waits) > 0:
 		return is(false, gatewayv1.GatewayReasonPending, waits[0])
 	}
-	return is(false, gatewayv1.GatewayReasonInvalid, accepted.Message)
+	return is(false, invalid, accepted.Message)
 }
 
 // ofListener is the status of a listener.
@@ -286,6 +276,8 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 			reason = gatewayv1.ListenerReasonRefNotPermitted
 		}
 		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, p.Message)
+	} else if lacks := j.lackingCertificate(r, l); lacks != "" {
+		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, gatewayv1.ListenerReasonInvalidCertificateRef, lacks)
 	} else if others {
 		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, gatewayv1.ListenerReasonInvalidRouteKinds,
 			"allowedRoutes.kinds has kinds that a listener of protocol "+string(l.spec.Protocol)+" does not take")

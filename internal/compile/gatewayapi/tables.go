@@ -4,13 +4,14 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
-// Tables are the tables of this package. Make declares them, and DeclareStatuses those that need more.
+// Tables are the tables of this package. Make declares them, and DeclareServed and DeclareStatuses those that need more.
 type Tables struct {
 	maker
 	// Statuses are what the statuses of objects say that are ours, or that are bound to such.
@@ -19,6 +20,8 @@ type Tables struct {
 	Here *table.Table[config.Key, struct{}]
 	// Elsewhere are those with proxies that are connected to others, by control plane. Only statuses are made from it.
 	Elsewhere *table.Input[string, []config.Key]
+	elsewhere *table.Table[config.Key, struct{}]
+	secrets   *secret.Tables
 	// Deployments are the objects that a cluster has for its Gateways.
 	Deployments *table.Table[config.Key, *Deployment]
 	// Taken says of Gateways why an object of another owner keeps them from being deployed.
