@@ -100,11 +100,20 @@ func (m *maker) declareListeners() {
 				emit(l.key(), l)
 			}
 		})
-	m.listeners = table.Union("gatewayapi/listeners", compareListener, sameListener, nil, table.Whole(own), table.Whole(more))
-	m.byOwner = table.Group(m.listeners, "gatewayapi/listeners by owner", config.CompareKey,
+	all := table.Union("gatewayapi/written listeners", compareListener, sameListener, nil, table.Whole(own), table.Whole(more))
+	m.byOwner = table.Group(all, "gatewayapi/listeners by owner", config.CompareKey,
 		func(k listenerKey, _ *listener) []config.Key { return []config.Key{k.owner} })
-	m.byPort = table.Group(m.listeners, "gatewayapi/listeners by port", comparePort,
+	m.byPort = table.Group(all, "gatewayapi/listeners by port", comparePort,
 		func(_ listenerKey, l *listener) []portKey { return []portKey{{l.gateway, l.spec.Port}} })
+	m.declareConflicts()
+	m.listeners = table.Derive(all, "gatewayapi/listeners", compareListener, sameListener,
+		func(r *table.Reader, k listenerKey, l *listener, emit func(listenerKey, *listener)) {
+			if c, lost := table.Get(r, m.conflicts, k); lost {
+				l.noteConflict(r, c)
+				return
+			}
+			emit(k, l)
+		})
 }
 
 // parent returns the Gateway that a ListenerSet adds its listeners to; false: the Gateway is not ours, or does not let it
@@ -147,7 +156,7 @@ func (m *maker) narrower(r *table.Reader, l *listener, host mesh.Host) bool {
 	rows, _ := table.Get(r, m.byPort, portKey{l.gateway, l.spec.Port})
 	for k, other := range rows.All() {
 		theirs := other.host()
-		if k != l.key() && theirs != l.host() && theirs.Matches(host) && l.host().Matches(theirs) {
+		if k != l.key() && theirs != l.host() && theirs.Matches(host) && l.host().Matches(theirs) && !table.Has(r, m.conflicts, k) {
 			return true
 		}
 	}

@@ -253,7 +253,7 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 	accepted := condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, "")
 	conflicted := condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
 	refs := condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
-	if p, is := j.under(r, l.owner.Key, l.field(), conflict); is {
+	if p, is := j.under(r, l.owner.Key, l.field(), conflicting); is {
 		reason := gatewayv1.ListenerReasonHostnameConflict
 		if p.Code == code.PortConflict {
 			reason = gatewayv1.ListenerReasonProtocolConflict
@@ -284,6 +284,8 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 	}
 	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
 	switch {
+	case conflicted.Status == metav1.ConditionTrue:
+		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerConditionReason(conflicted.Reason), conflicted.Message)
 	case accepted.Status == metav1.ConditionFalse:
 		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, accepted.Message)
 	case !table.Has(r, j.made, l.madeKey()) || refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
@@ -301,8 +303,8 @@ const certificates = ".tls.certificateRefs"
 
 func anything(string, status.Problem) bool { return true }
 
-// conflict reports whether a listener's problem is that another one has what it wants.
-func conflict(_ string, p status.Problem) bool {
+// conflicting reports whether a listener's problem is that another one has what it wants.
+func conflicting(_ string, p status.Problem) bool {
 	return p.Code == code.PortConflict || p.Code == code.Conflict || p.Code == code.ServerNameConflict
 }
 

@@ -32,9 +32,10 @@ type Tables struct {
 type maker struct {
 	in        *input.Tables
 	gateways  *input.Objects // those that are ours
-	listeners *table.Table[listenerKey, *listener]
+	listeners *table.Table[listenerKey, *listener] // without those that others of their port exclude
 	byOwner   *table.Table[config.Key, table.Rows[listenerKey, *listener]]
 	byPort    *table.Table[portKey, table.Rows[listenerKey, *listener]]
+	conflicts *table.Table[listenerKey, conflict]
 	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
 	attached  *table.Table[listenerKey, table.Rows[attachmentKey, *attachment]]
 	made      *input.Objects // Gateways
