@@ -91,13 +91,8 @@ func (m *maker) tls(r *table.Reader, l *listener, made *config.Made) *networking
 	if value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModePassthrough {
 		return &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_PASSTHROUGH}
 	}
-	if l.spec.Protocol == gatewayv1.HTTPSProtocolType && m.verifiesClients(r, l) {
-		r.Note(l.owner.Problem(at, code.NotYet, mesh.Error,
-			"the Gateway's spec.tls.frontend wants clients to be verified, which is not carried out yet: the listener is not served",
-			"leave it out, and verify clients behind the gateway; or write a Gateway of networking.istio.io with mode MUTUAL"))
-		return nil
-	}
 	out := &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE}
+	verified := m.verify(r, l, out, made)
 	for i, ref := range l.spec.TLS.CertificateRefs {
 		of := index(at+".certificateRefs", i)
 		name, wrong := m.certificate(r, l, of, ref)
@@ -112,29 +107,10 @@ func (m *maker) tls(r *table.Reader, l *listener, made *config.Made) *networking
 			made.Granted = append(made.Granted, name)
 		}
 	}
-	if len(out.CredentialNames) == 0 {
+	if len(out.CredentialNames) == 0 || !verified {
 		return nil // notes say why
 	}
 	return out
-}
-
-// verifiesClients reports whether the Gateway of a listener lets in only clients with a valid certificate (GatewayTLSConfig.frontend).
-func (m *maker) verifiesClients(r *table.Reader, l *listener) bool {
-	gateway, ok := table.Get(r, m.gateways, l.gateway)
-	if !ok {
-		return false
-	}
-	spec := native[gatewayv1.GatewaySpec](gateway).TLS
-	if spec == nil || spec.Frontend == nil {
-		return false
-	}
-	validation := spec.Frontend.Default.Validation
-	for _, p := range spec.Frontend.PerPort {
-		if p.Port == l.spec.Port {
-			validation = p.TLS.Validation
-		}
-	}
-	return validation != nil && validation.Mode != gatewayv1.AllowInsecureFallback
 }
 
 // certificate returns the credential with a certificate that a listener refers to. wrong says why there is none; nil: there is one.

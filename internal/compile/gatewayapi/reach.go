@@ -141,7 +141,8 @@ func (j *judge) declareSets(statuses *table.Table[config.Key, *Status]) {
 
 // features are those of the Gateway API that are carried out (docs/gateway-api.md), by the names of its conformance suite, sorted.
 func features() (out []gatewayv1.SupportedFeature) {
-	const all = `Gateway GatewayAddressEmpty GatewayHTTPListenerIsolation GatewayInfrastructure GatewayPort8080
+	const all = `Gateway GatewayAddressEmpty GatewayFrontendClientCertificateValidation
+		GatewayFrontendClientCertificateValidationInsecureFallback GatewayHTTPListenerIsolation GatewayInfrastructure GatewayPort8080
 		GatewayStaticAddresses GRPCRoute GRPCRouteNamedRouteRule HTTPRoute HTTPRoute303RedirectStatusCode HTTPRoute307RedirectStatusCode
 		HTTPRoute308RedirectStatusCode HTTPRouteBackendProtocolH2C HTTPRouteBackendProtocolWebSocket
 		HTTPRouteBackendRequestHeaderModification HTTPRouteBackendTimeout HTTPRouteCORS HTTPRouteDestinationPortMatching

@@ -49,6 +49,15 @@ func (m *maker) secretsOf(r *table.Reader, l *listener) (out []secret.Key) {
 			}
 		}
 	}
+	if v := m.verification(r, l); v != nil {
+		for i := range v.spec.CACertificateRefs {
+			if name, wrong := m.authority(r, v, i); wrong == nil {
+				for _, a := range secret.ForTrusted(mesh.Layer{}, homeOf(l, name), name) {
+					out = append(out, a.Secret)
+				}
+			}
+		}
+	}
 	return out
 }
 

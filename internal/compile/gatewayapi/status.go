@@ -88,8 +88,8 @@ func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Co
 	return out
 }
 
-// DeclareStatuses declares Statuses and Taken. problems are all problems of each object, and services those of registries. DeclareServed must
-// be called before.
+// DeclareStatuses declares Statuses and Taken. problems are all problems of each object, and services those of registries. DeclareServed
+// must be called before.
 func (t *Tables) DeclareStatuses(
 	s *table.Store, problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]],
 	services *table.Table[mesh.ServiceKey, *mesh.Service],
@@ -170,6 +170,10 @@ func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
 	s := j.ofListeners(r, listenersOf(o, o.Key), gatewayv1.GatewayReasonInvalid)
 	sets, _ := table.Get(r, j.sets, o.Key)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
+	if fallsBack(o) {
+		s.Conditions = append(s.Conditions, condition(gatewayv1.GatewayConditionInsecureFrontendValidationMode, true,
+			gatewayv1.GatewayReasonConfigurationChanged, "spec.tls.frontend lets clients in without a valid certificate"))
+	}
 	j.reach(r, o, s)
 	return s
 }
@@ -250,17 +254,45 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 	}
 	attached, _ := table.Get(r, j.attached, l.key())
 	out.AttachedRoutes = int32(attached.Len()) //nolint:gosec // rows that are in memory
-	accepted := condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, "")
-	conflicted := condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
-	refs := condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
+	clients := j.lackingAuthority(r, l)
+	accepted, conflicted := j.accepted(r, l, clients)
+	refs := j.resolved(r, l, clients, others)
+	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
+	no := func(reason gatewayv1.ListenerConditionReason, message string) {
+		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, reason, message)
+	}
+	switch {
+	case conflicted.Status == metav1.ConditionTrue:
+		no(gatewayv1.ListenerConditionReason(conflicted.Reason), conflicted.Message)
+	case accepted.Status == metav1.ConditionFalse:
+		no(gatewayv1.ListenerReasonInvalid, accepted.Message)
+	case !table.Has(r, j.made, l.madeKey()) || clients.message != "" ||
+		refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
+		no(gatewayv1.ListenerReasonInvalid, refs.Message)
+	case !j.served(r, l.gateway):
+		no(gatewayv1.ListenerReasonPending, "no connected proxy has the label "+GatewayName+"="+shortName(l.gateway.Name))
+	}
+	out.Conditions = []metav1.Condition{accepted, conflicted, refs, programmed}
+	return out
+}
+
+// accepted returns whether a listener is accepted, and whether another one excludes it.
+func (j judge) accepted(r *table.Reader, l *listener, clients unverified) (accepted, conflicted metav1.Condition) {
+	conflicted = condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
+	no := func(reason gatewayv1.ListenerConditionReason, message string) metav1.Condition {
+		return condition(gatewayv1.ListenerConditionAccepted, false, reason, message)
+	}
 	if p, is := j.under(r, l.owner.Key, l.field(), conflicting); is {
 		reason := gatewayv1.ListenerReasonHostnameConflict
 		if p.Code == code.PortConflict {
 			reason = gatewayv1.ListenerReasonProtocolConflict
 		}
-		conflicted = condition(gatewayv1.ListenerConditionConflicted, true, reason, p.Message)
-		accepted = condition(gatewayv1.ListenerConditionAccepted, false, reason, p.Message)
-	} else if p, is := j.under(r, l.owner.Key, l.field(), unserved); is {
+		return no(reason, p.Message), condition(gatewayv1.ListenerConditionConflicted, true, reason, p.Message)
+	}
+	if clients.all {
+		return no(gatewayv1.ListenerReasonNoValidCACertificate, clients.message), conflicted
+	}
+	if p, is := j.under(r, l.owner.Key, l.field(), unserved); is {
 		reason := gatewayv1.ListenerReasonUnsupportedValue
 		switch p.Field {
 		case l.field() + ".protocol":
@@ -268,34 +300,33 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 		case l.field() + ".port":
 			reason = gatewayv1.ListenerReasonPortUnavailable
 		}
-		accepted = condition(gatewayv1.ListenerConditionAccepted, false, reason, p.Message)
+		return no(reason, p.Message), conflicted
+	}
+	return condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, ""), conflicted
+}
+
+// resolved returns whether what a listener refers to is there. others: it lists kinds of routes that it cannot take.
+func (j judge) resolved(r *table.Reader, l *listener, clients unverified, others bool) metav1.Condition {
+	no := func(reason gatewayv1.ListenerConditionReason, message string) metav1.Condition {
+		return condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, message)
 	}
 	if p, is := j.under(r, l.owner.Key, l.field()+certificates, anything); is {
-		reason := gatewayv1.ListenerReasonInvalidCertificateRef
 		if p.Code == code.NotGranted {
-			reason = gatewayv1.ListenerReasonRefNotPermitted
+			return no(gatewayv1.ListenerReasonRefNotPermitted, p.Message)
 		}
-		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, p.Message)
-	} else if lacks := j.lackingCertificate(r, l); lacks != "" {
-		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, gatewayv1.ListenerReasonInvalidCertificateRef, lacks)
-	} else if others {
-		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, gatewayv1.ListenerReasonInvalidRouteKinds,
+		return no(gatewayv1.ListenerReasonInvalidCertificateRef, p.Message)
+	}
+	if lacks := j.lackingCertificate(r, l); lacks != "" {
+		return no(gatewayv1.ListenerReasonInvalidCertificateRef, lacks)
+	}
+	switch {
+	case clients.message != "":
+		return no(clients.reason, clients.message)
+	case others:
+		return no(gatewayv1.ListenerReasonInvalidRouteKinds,
 			"allowedRoutes.kinds has kinds that a listener of protocol "+string(l.spec.Protocol)+" does not take")
 	}
-	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
-	switch {
-	case conflicted.Status == metav1.ConditionTrue:
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerConditionReason(conflicted.Reason), conflicted.Message)
-	case accepted.Status == metav1.ConditionFalse:
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, accepted.Message)
-	case !table.Has(r, j.made, l.madeKey()) || refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, refs.Message)
-	case !j.served(r, l.gateway):
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonPending,
-			"no connected proxy has the label "+GatewayName+"="+shortName(l.gateway.Name))
-	}
-	out.Conditions = []metav1.Condition{accepted, conflicted, refs, programmed}
-	return out
+	return condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
 }
 
 // certificates is the field of a listener that names its certificates.
@@ -308,9 +339,9 @@ func conflicting(_ string, p status.Problem) bool {
 	return p.Code == code.PortConflict || p.Code == code.Conflict || p.Code == code.ServerNameConflict
 }
 
-// unserved reports whether a listener is not served because of a problem.
+// unserved reports whether a listener is not served because of a problem of its own, not of what it refers to.
 func unserved(rest string, p status.Problem) bool {
-	return p.Severity == mesh.Error && !strings.HasPrefix(rest, certificates)
+	return p.Severity == mesh.Error && p.Code != code.MissingSecret && !strings.HasPrefix(rest, certificates)
 }
 
 // ofRoute is the status of a route; nil: none of its parents is ours.

@@ -47,14 +47,15 @@ var _ input.Maker = new(Tables).Make
 func (t *Tables) Make(in *input.Tables) []input.Made {
 	m := &t.maker
 	m.in = in
+	m.declareGrants(in.ReferenceGrants)
 	m.gateways = table.Derive(in.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if m.ours(r, o) {
 				noteTLS(r, o)
+				m.noteVerifications(r, o)
 				emit(k, o)
 			}
 		})
-	m.declareGrants(in.ReferenceGrants)
 	m.declareListeners()
 	t.declareDeployments()
 	m.made = table.Derive(m.listeners, "gatewayapi/made gateways", config.CompareKey, config.Same,
@@ -132,11 +133,6 @@ func noteTLS(r *table.Reader, o *config.Object) {
 	spec := native[gatewayv1.GatewaySpec](o).TLS
 	if spec == nil {
 		return
-	}
-	if spec.Frontend != nil {
-		r.Note(o.Problem("spec.tls.frontend", code.NotYet, mesh.Warning,
-			"clients are not asked for certificates yet: HTTPS listeners that want them verified are not served",
-			"verify clients behind the gateway"))
 	}
 	if spec.Backend != nil {
 		r.Note(o.Problem("spec.tls.backend", code.NotYet, mesh.Warning, "the certificate is not shown to backends yet",

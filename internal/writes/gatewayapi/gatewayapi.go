@@ -183,7 +183,7 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 	if stands.route {
 		next.Parents = w.parents(stands.is.Parents, wanted.Parents, wanted.Version.Generation, now)
 	} else if len(wanted.Conditions) > 0 {
-		next.Conditions = merged(stands.is.Conditions, wanted.Conditions, wanted.Version.Generation, now)
+		next.Conditions = merged(lapsed(stands.is.Conditions, wanted.Conditions), wanted.Conditions, wanted.Version.Generation, now)
 		next.Listeners = listeners(stands.is.Listeners, wanted.Listeners, wanted.Version.Generation, now)
 		next.Sets, next.Features = wanted.Sets, wanted.Features
 		if wanted.Addressed {
@@ -271,6 +271,14 @@ func (w *Writer) parents(is, wanted []gatewayv1.RouteParentStatus, generation in
 		out = append(out, p)
 	}
 	return out[:min(len(out), mostParents)]
+}
+
+// lapsed leaves out conditions that are not wanted, of the types that the API removes from a status when they do not hold any more.
+func lapsed(is, wanted []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(is), func(c metav1.Condition) bool {
+		return c.Type == string(gatewayv1.GatewayConditionInsecureFrontendValidationMode) &&
+			!slices.ContainsFunc(wanted, func(o metav1.Condition) bool { return o.Type == c.Type })
+	})
 }
 
 // only leaves out conditions of types that are not wanted: the part is this control plane's alone.

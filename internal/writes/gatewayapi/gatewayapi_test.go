@@ -67,6 +67,9 @@ func TestPatch(t *testing.T) {
 			"Theirs=True of 1 old, Accepted=True of 1 new; web 2 Accepted=True of 1 new"},
 		{"its listener has another route", "Gateway", `{"conditions": [` + stood + `], "listeners": [{"name": "web", "attachedRoutes": 1, ` +
 			`"supportedKinds": [], "conditions": [` + stood + `]}]}`, 1, gateway, "Accepted=True of 1 old; web 2 Accepted=True of 1 old"},
+		{"a Gateway that lets no client in without a certificate any more", "Gateway", `{"conditions": [` + stands("Theirs", "True") + ", " +
+			stands("InsecureFrontendValidationMode", "True") + `]}`, 1, gateway,
+			"Theirs=True of 1 old, Accepted=True of 1 new; web 2 Accepted=True of 1 new"},
 		{"a Gateway that is not ours", "Gateway", `{"conditions": [` + stood + `]}`, 2, Content{}, ""},
 	} {
 		w := New(Options{
