@@ -37,6 +37,7 @@ import (
 //	revoke AUTH [CERT]…          the certificates that the authority takes back; ${crl:AUTH} is the file that lists them
 //	secret NAME CERT [AUTH [revoked]]  applies a Secret with a certificate ("-" for none), the authority of clients, and what it
 //	                             took back
+//	configmap NAME AUTH          applies a ConfigMap with an authority
 //	secure NAME CERT [AUTH]      an HTTPS server at port 8080; with an authority clients have to show a certificate of it
 //	tls NAME CERT [AUTH]         one that greets connections, at port 9443
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
@@ -134,6 +135,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"socket":   {(*script).socket, 1},
 		"localtcp": {(*script).localTCP, 1}, "localsecure": {(*script).localSecure, 2},
 		"authority": {(*script).authority, 1}, "certificate": {(*script).certificate, 3}, "secret": {(*script).secret, 2},
+		"configmap": {(*script).configMap, 2},
 		"revoke": {(*script).revoke, 1}, "metric": {(*script).metric, 2},
 		"secure": {(*script).secure, 2}, "tls": {(*script).tlsServer, 2}, "start": {(*script).start, 2},
 		"hold":   {(*script).hold, 1},

@@ -116,6 +116,14 @@ func (s *script) secret(t testing.TB, args []string) (err error) {
 	return nil
 }
 
+func (s *script) configMap(t testing.TB, args []string) error {
+	a, err := s.certified.authority(args[1])
+	if err == nil {
+		s.m.Apply(t, live.ConfigMap(t, args[0], a.File))
+	}
+	return err
+}
+
 // server returns the TLS configuration for "CERTIFICATE [AUTHORITY]": with an authority clients have to show a certificate of it.
 func (c certified) server(args []string) (*tls.Config, error) {
 	pair, err := c.pair(args[0])

@@ -13,10 +13,7 @@ import (
 // files are given, an authority and the list of revoked certificates. Any proxy of the namespace, and any of this machine, may have it.
 func Secret(t testing.TB, name string, pair Pair, authorities ...string) string {
 	t.Helper()
-	namespace, short, ok := strings.Cut(name, "/")
-	if !ok {
-		namespace, short = "default", name
-	}
+	namespace, short := placed(name)
 	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + short + ", namespace: " + namespace + ", annotations: " +
 		"{fairway/service-accounts: \"*\"}}\nstringData:\n"
 	put := func(key, file string) {
@@ -36,14 +33,24 @@ func Secret(t testing.TB, name string, pair Pair, authorities ...string) string 
 	return out
 }
 
-// ConfigMap is a ConfigMap of namespace default with an authority's certificate, by the file that it is in.
+// placed takes "namespace/name" apart; a name alone is one of namespace default.
+func placed(name string) (namespace, short string) {
+	namespace, short, ok := strings.Cut(name, "/")
+	if !ok {
+		return "default", name
+	}
+	return namespace, short
+}
+
+// ConfigMap returns a ConfigMap as YAML, with an authority's certificate, by the file that it is in. name is as in Secret.
 func ConfigMap(t testing.TB, name, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: default}\ndata:\n  ca.crt: |\n    " +
+	namespace, short := placed(name)
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + short + ", namespace: " + namespace + "}\ndata:\n  ca.crt: |\n    " +
 		strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
 }
 
