@@ -34,12 +34,26 @@ func (d draw) apiGateway() string {
 	for i, name := range some(d, "web", "more", "secure", "wide") {
 		all = append(all, d.listener(name, []int{80, 8080, 443, 8443}[i]))
 	}
-	return out + strings.Join(all, ", ") + "]" + pick(d, "", ", allowedListeners: {namespaces: {from: All}}")
+	return out + strings.Join(all, ", ") + "]" + pick(d, "", ", allowedListeners: {namespaces: {from: All}}") + d.frontend()
+}
+
+// frontend draws how a Gateway verifies clients.
+func (d draw) frontend() string {
+	validation := func() string {
+		if d.often(4) {
+			return ""
+		}
+		refs := some(d, `{group: "", kind: ConfigMap, name: one}`, `{group: "", kind: ConfigMap, name: two, namespace: bank}`,
+			`{group: "", kind: Secret, name: one}`)
+		return "validation: {" + pick(d, "", "", "mode: AllowInsecureFallback, ") + "caCertificateRefs: " + list(refs) + "}"
+	}
+	return pick(d, "", "", ", tls: {frontend: {default: {"+validation()+"}}}",
+		", tls: {frontend: {default: {"+validation()+"}, perPort: [{port: 443, tls: {"+validation()+"}}]}}")
 }
 
 func (d draw) listenerSet() string {
 	return "parentRef: {name: one, namespace: " + pick(d, namespaces...) + "}, listeners: " +
-		list([]string{d.listener("set", pick(d, 80, 81))})
+		list([]string{d.listener("set", pick(d, 80, 81, 443))})
 }
 
 // bound draws the beginning of a route.
@@ -91,5 +105,5 @@ func (d draw) tcpRoute() string {
 
 func (d draw) referenceGrant() string {
 	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute") + ", namespace: " +
-		pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
+		pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret", "ConfigMap") + "}]"
 }

@@ -53,6 +53,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 			if m.ours(r, o) {
 				noteTLS(r, o)
 				m.noteVerifications(r, o)
+				noteParameters(r, o)
 				emit(k, o)
 			}
 		})
