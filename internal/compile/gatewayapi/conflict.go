@@ -80,7 +80,8 @@ func precede(a, b *listener) int {
 
 // noteConflict notes that a listener is not served.
 func (l *listener) noteConflict(r *table.Reader, c conflict) {
-	winner := fmt.Sprintf("listener %s of %s %s/%s", c.winner.name, c.winner.owner.Kind.Word(), c.winner.owner.Namespace, c.winner.owner.Name)
+	owner := c.winner.owner
+	winner := fmt.Sprintf("listener %s of %s %s/%s", c.winner.name, owner.Kind.Word(), owner.Namespace, owner.Name)
 	if c.protocol != "" {
 		r.Note(l.owner.Problem(l.field()+".port", code.PortConflict, mesh.Error,
 			fmt.Sprintf("port %d speaks %s for %s: this listener is not served", l.spec.Port, c.protocol, winner),

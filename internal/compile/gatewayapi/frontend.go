@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	networking "istio.io/api/networking/v1alpha3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/secret"
@@ -79,7 +79,8 @@ func (m *maker) authority(r *table.Reader, v *verification, i int) (credential s
 	name, namespace := string(ref.Name), string(value(ref.Namespace, gatewayv1.Namespace(from.Namespace)))
 	switch {
 	case ref.Group != "" || ref.Kind != "ConfigMap":
-		return problem(".kind", code.NotSupported, fmt.Sprintf("%s of group %q holds no authorities", ref.Kind, ref.Group), "name a ConfigMap")
+		return problem(".kind", code.NotSupported,
+			fmt.Sprintf("%s of group %q holds no authorities", ref.Kind, ref.Group), "name a ConfigMap")
 	case !plain(name):
 		return problem(".name", code.BadName, strconv.Quote(name)+" is not the name of a ConfigMap",
 			"write the name alone; namespace has a field of its own")

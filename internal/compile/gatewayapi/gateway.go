@@ -123,11 +123,12 @@ func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gate
 	}
 	name := string(ref.Name)
 	if value(ref.Group, "") != "" || value(ref.Kind, "Secret") != "Secret" {
-		return problem(code.NotSupported, fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")),
-			"name a Secret")
+		return problem(code.NotSupported,
+			fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")), "name a Secret")
 	}
 	if !plain(name) {
-		return problem(code.BadName, strconv.Quote(name)+" is not the name of a Secret", "write the name alone; namespace has a field of its own")
+		return problem(code.BadName, strconv.Quote(name)+" is not the name of a Secret",
+			"write the name alone; namespace has a field of its own")
 	}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(l.owner.Namespace)))
 	if !m.granted(r, reference{

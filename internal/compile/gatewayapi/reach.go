@@ -88,7 +88,8 @@ func unsupportedParameters(spec *gatewayv1.GatewaySpec) string {
 	if spec.Infrastructure == nil || spec.Infrastructure.ParametersRef == nil {
 		return ""
 	}
-	return "parameters of kind " + string(spec.Infrastructure.ParametersRef.Kind) + " are not supported: the Gateway is deployed without them"
+	return "parameters of kind " + string(spec.Infrastructure.ParametersRef.Kind) +
+		" are not supported: the Gateway is deployed without them"
 }
 
 // noteParameters notes that the parameters of a Gateway have no effect.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/deployed"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/compile/status"
@@ -120,7 +121,7 @@ type judge struct {
 	problems    *table.Table[config.Key, table.Rows[status.Problem, struct{}]]
 	services    *table.Table[mesh.ServiceKey, *mesh.Service]
 	secrets     *secret.Tables
-	deployments *table.Table[config.Key, *Deployment]
+	deployments *table.Table[config.Key, *deployed.Deployment]
 	taken       *table.Table[config.Key, string]
 	sets        *table.Table[config.Key, table.Rows[config.Key, config.Key]] // accepted ones, by their Gateway
 	served      func(r *table.Reader, gateway config.Key) bool               // by proxies of any control plane

@@ -3,6 +3,7 @@ package gatewayapi
 import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/deployed"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
@@ -23,7 +24,7 @@ type Tables struct {
 	elsewhere *table.Table[config.Key, struct{}]
 	secrets   *secret.Tables
 	// Deployments are the objects that a cluster has for its Gateways.
-	Deployments *table.Table[config.Key, *Deployment]
+	Deployments *table.Table[config.Key, *deployed.Deployment]
 	// Taken says of Gateways why an object of another owner keeps them from being deployed.
 	Taken *table.Input[config.Key, string]
 }
@@ -31,7 +32,7 @@ type Tables struct {
 // maker makes objects of the Gateway API's.
 type maker struct {
 	in        *input.Tables
-	gateways  *input.Objects // those that are ours
+	gateways  *input.Objects                       // those that are ours
 	listeners *table.Table[listenerKey, *listener] // without those that others of their port exclude
 	byOwner   *table.Table[config.Key, table.Rows[listenerKey, *listener]]
 	byPort    *table.Table[portKey, table.Rows[listenerKey, *listener]]
