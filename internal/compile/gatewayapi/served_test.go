@@ -70,3 +70,46 @@ spec: {from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: edge}
 	w.GatewayAPI.Elsewhere.Delete("other")
 	is("the other control plane is gone", gatewayv1.ListenerReasonResolvedRefs)
 }
+
+// TestAuthoritiesServedElsewhere: so it is with the ConfigMaps that clients are verified by.
+func TestAuthoritiesServedElsewhere(t *testing.T) {
+	w := compiletest.New(t)
+	w.Secrets.OnDemand.Set(struct{}{}, struct{}{})
+	w.Apply(`apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: shop, namespace: edge}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}]
+  tls:
+    frontend:
+      default: {validation: {caCertificateRefs: [{group: "", kind: ConfigMap, name: a}, {group: "", kind: ConfigMap, name: b}]}}
+`)
+	shop := config.Key{Kind: config.KubernetesGateway, Namespace: "edge", Name: "shop"}
+	a, b, web := secret.Key{Namespace: "edge", Name: "a", ConfigMap: true}, secret.Key{Namespace: "edge", Name: "b", ConfigMap: true},
+		secret.Key{Namespace: "edge", Name: "web"}
+	is := func(when string, accepted, resolved gatewayv1.ListenerConditionReason, wanted ...secret.Key) {
+		t.Helper()
+		w.Settle()
+		w.Store.Read(func(tx *table.Tx) {
+			var got []secret.Key
+			for k := range table.All(tx, w.WantedSecrets) {
+				got = append(got, k)
+			}
+			s, _ := table.Lookup(tx, w.GatewayAPI.Statuses, shop)
+			all := s.Listeners[0].Conditions
+			c := meta.FindStatusCondition(all, string(gatewayv1.ListenerConditionResolvedRefs))
+			d := meta.FindStatusCondition(all, string(gatewayv1.ListenerConditionAccepted))
+			if c.Reason != string(resolved) || d.Reason != string(accepted) || !slices.Equal(got, wanted) {
+				t.Errorf("%s: %s, %s, wanted %v; want %s, %s, %v", when, d.Reason, c.Reason, got, accepted, resolved, wanted)
+			}
+		})
+	}
+	yes, ok := gatewayv1.ListenerReasonAccepted, gatewayv1.ListenerReasonResolvedRefs
+	w.GatewayAPI.Elsewhere.Set("other", []config.Key{shop})
+	is("nothing has been looked for", yes, ok, a, b, web)
+	w.Secrets.Read.Set(a, struct{}{})
+	is("one has been looked for in vain", yes, gatewayv1.ListenerReasonInvalidCACertificateRef, a, b, web)
+	w.Secrets.Read.Set(b, struct{}{})
+	is("both have been", gatewayv1.ListenerReasonNoValidCACertificate, gatewayv1.ListenerReasonInvalidCACertificateRef, a, b, web)
+}
