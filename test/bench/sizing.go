@@ -7,9 +7,9 @@ import (
 
 // The formula of docs/operate/sizing.md: the memory of a control plane in MB, once all proxies are connected.
 const (
-	baseMB     = 30
-	serviceKB  = 40
-	endpointKB = 3
+	baseMB     = 55
+	serviceKB  = 38
+	endpointKB = 2.3
 	clientKB   = 70
 )
 

@@ -24,8 +24,14 @@ var (
 
 func TestMain(m *testing.M) {
 	kubelet.Enter()
-	os.Exit(rig.Main(m, world.Programs...))
+	os.Exit(rig.Main(m, append([]*rig.Program{&echo, &client}, world.Programs...)...))
 }
+
+// echo and client stand for the image echo-advanced: its server, and the command that the suite runs in the server's pods.
+var (
+	echo   = rig.Program{Name: "echo", Package: "./test/platform/gatewayapi/echo"}
+	client = rig.Program{Name: "client", Package: "./test/platform/gatewayapi/client"}
+)
 
 // bound is how long a run of the suite may take.
 const bound = 25 * time.Minute
@@ -37,13 +43,10 @@ metadata: {name: fairway}
 spec: {controllerName: fairway/gateway-controller}
 `
 
-// start starts a cluster with the chart's control plane and the CRDs of the Gateway API.
-func start(t *testing.T, programs conformancebin.Programs) *world.World {
-	echo := kubelet.Image{programs.Echo}
-	w := world.StartBare(t, "fairway", map[string]kubelet.Image{
-		"registry.k8s.io/gateway-api/conformance/echo-basic":    echo,
-		"registry.k8s.io/gateway-api/conformance/echo-advanced": echo,
-	})
+// start starts a cluster with the chart's control plane and the CRDs of the Gateway API. The suite's pods have an image of that name.
+func start(t *testing.T, name string, image kubelet.Image) *world.World {
+	t.Helper()
+	w := world.StartBare(t, "fairway", map[string]kubelet.Image{"registry.k8s.io/gateway-api/conformance/" + name: image})
 	w.Balance(t)
 	w.Define(t)
 	w.Install(t, "pilot.secretNamespaces={*}")
@@ -57,9 +60,22 @@ const gatewayProfiles = "GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP,GATEW
 // TestGateways runs the tests of the Gateway profiles.
 func TestGateways(t *testing.T) {
 	programs := rig.Server(t, conformancebin.Obtain)
-	w := start(t, programs)
+	w := start(t, "echo-basic", kubelet.Image{programs.Echo})
 	results, report := run(t, w, programs, "-conformance-profiles="+gatewayProfiles, "-all-features", "-exempt-features=Mesh")
 	judge(t, "gateways", results, report)
+}
+
+// meshProfiles are those whose tests send requests from one injected pod to another.
+const meshProfiles = "MESH-HTTP,MESH-GRPC"
+
+// TestMesh runs the tests of the mesh profiles. The suite's pods are injected.
+func TestMesh(t *testing.T) {
+	programs := rig.Server(t, conformancebin.Obtain)
+	w := start(t, "echo-advanced", kubelet.Image{echo.Path(t), client.Path(t)})
+	w.Inject(t, "gateway-conformance-mesh")
+	results, report := run(t, w, programs,
+		"-conformance-profiles="+meshProfiles, "-all-features", "-exempt-features=Gateway", "-namespace-labels=istio-injection=enabled")
+	judge(t, "mesh", results, report)
 }
 
 // run runs the suite in Host, and returns each test's result and the path of the report. Tests that are expected to fail are left out: each

@@ -46,8 +46,7 @@ func StartChart(t testing.TB, replicas int) *World {
 	t.Helper()
 	w := StartBare(t, "fairway", nil)
 	w.Install(t, fmt.Sprintf("pilot.replicaCount=%d", replicas))
-	w.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}")
-	w.awaitWebhook(t)
+	w.Inject(t, "shop")
 	return w
 }
 

@@ -100,16 +100,24 @@ func (w *World) askPlane(t testing.TB) {
 		t.Fatal(err)
 	}
 	w.Apply(t, rig.Fill(t, "webhook.yaml", webhookText, rig.Pairs("root", base64.StdEncoding.EncodeToString(root))))
-	w.awaitWebhook(t)
+	w.awaitInjection(t, "shop")
 }
 
-// awaitWebhook returns once pods of the shop are injected: the API server takes up configurations within a second, and until it
+// Inject makes a namespace with injection, and returns once its pods are injected.
+func (w *World) Inject(t testing.TB, namespace string) {
+	t.Helper()
+	w.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {istio-injection: enabled}}}", namespace))
+	w.awaitInjection(t, namespace)
+}
+
+// awaitInjection returns once pods of a namespace are injected: the API server takes up configurations within a second, and until it
 // has, pods pass as they are.
-func (w *World) awaitWebhook(t testing.TB) {
+func (w *World) awaitInjection(t testing.TB, namespace string) {
 	t.Helper()
 	rig.Eventually(t, func() error {
 		const pod = `{"metadata":{"name":"probe"},"spec":{"containers":[{"name":"a","image":"b"}]}}`
-		o, err := w.Do(t.Context(), http.MethodPost, "/api/v1/namespaces/shop/pods?dryRun=All", "application/json", []byte(pod))
+		at := "/api/v1/namespaces/" + namespace + "/pods?dryRun=All"
+		o, err := w.Do(t.Context(), http.MethodPost, at, "application/json", []byte(pod))
 		if err == nil && !strings.Contains(fmt.Sprint(o), "istio-proxy") {
 			err = fmt.Errorf("the webhook is not asked yet")
 		}
