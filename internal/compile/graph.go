@@ -170,14 +170,14 @@ func New(opts Options) *Graph {
 		ls.Parts, gw.Parts, dg.Parts, rt.Parts, ns.Parts,
 		[]demand.Part{patches.Part(), demand.PublicPart(xdstype.Bundles, in.Roots)},
 	)
-	beside := table.Union("secret/wanted beside", secret.CompareKey, table.Same[struct{}], nil,
-		table.Whole(extensions.DeclarePulls(proxies, sec)), table.Whole(backends.Wanted))
-	wants := sec.DeclareWants(proxies, beside, gw.Secrets, cl.SidecarSecrets, cl.GatewaySecrets)
+	also := table.Union("secret/wanted by no proxy", secret.CompareKey, table.Same[struct{}], nil,
+		table.Whole(extensions.DeclarePulls(proxies, sec)), table.Whole(backends.Wanted), table.Whole(routed.DeclareServed(s, sec, gw.Served)))
+	wants := sec.DeclareWants(proxies, also, gw.Secrets, cl.SidecarSecrets, cl.GatewaySecrets)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))
 	problems := status.Declare(s, in)
-	routed.DeclareStatuses(s, problems.ByObject, reg.Services, gw.Served)
+	routed.DeclareStatuses(s, problems.ByObject, reg.Services)
 	return &Graph{
 		proxyConfigs: proxyConfigs(in),
 		refusals:     refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},

@@ -34,14 +34,36 @@ func (d draw) apiGateway() string {
 	for i, name := range some(d, "web", "more", "secure", "wide") {
 		all = append(all, d.listener(name, []int{80, 8080, 443, 8443}[i]))
 	}
-	return out + strings.Join(all, ", ") + "]" + pick(d, "", ", allowedListeners: {namespaces: {from: All}}") +
-		pick(d, "", "", ", tls: {backend: {clientCertificateRef: {name: one}}}",
-			", tls: {backend: {clientCertificateRef: {name: two, namespace: bank}}}")
+	return out + strings.Join(all, ", ") + "]" + pick(d, "", ", allowedListeners: {namespaces: {from: All}}") + d.gatewayTLS()
+}
+
+// gatewayTLS draws a Gateway's own certificate for backends, and how it verifies clients.
+func (d draw) gatewayTLS() string {
+	validation := func() string {
+		if d.often(4) {
+			return ""
+		}
+		refs := some(d, `{group: "", kind: ConfigMap, name: one}`, `{group: "", kind: ConfigMap, name: two, namespace: bank}`,
+			`{group: "", kind: Secret, name: one}`)
+		return "validation: {" + pick(d, "", "", "mode: AllowInsecureFallback, ") + "caCertificateRefs: " + list(refs) + "}"
+	}
+	var parts []string
+	if d.often(3) {
+		parts = append(parts, "backend: {clientCertificateRef: {"+pick(d, "name: one", "name: two, namespace: bank")+"}}")
+	}
+	if d.often(2) {
+		parts = append(parts, "frontend: {default: {"+validation()+"}"+
+			pick(d, "", ", perPort: [{port: 443, tls: {"+validation()+"}}]")+"}")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", tls: {" + strings.Join(parts, ", ") + "}"
 }
 
 func (d draw) listenerSet() string {
 	return "parentRef: {name: one, namespace: " + pick(d, namespaces...) + "}, listeners: " +
-		list([]string{d.listener("set", pick(d, 80, 81))})
+		list([]string{d.listener("set", pick(d, 80, 81, 443))})
 }
 
 // bound draws the beginning of a route.
@@ -104,7 +126,7 @@ func (d draw) udpRoute() string {
 
 func (d draw) referenceGrant() string {
 	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute", "UDPRoute") +
-		", namespace: " + pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret") + "}]"
+		", namespace: " + pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret", "ConfigMap") + "}]"
 }
 
 func (d draw) backendTLSPolicy() string {

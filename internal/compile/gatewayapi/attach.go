@@ -149,7 +149,7 @@ func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref ga
 	case isService && !forClients(o.Kind):
 		return key, false, problem(field, code.NotYet, mesh.Info, o.Kind.Word()+"s of a service's clients have no effect yet", "")
 	case isService:
-		return key, false, nil // clients.go has these
+		return key, false, nil // services.go has these
 	case value(ref.Group, gatewayv1.GroupName) != gatewayv1.GroupName:
 		return key, false, nil // of a kind that is not ours
 	case value(ref.Kind, "Gateway") == "Gateway":
@@ -178,7 +178,8 @@ type finder struct {
 	route *config.Object
 	ref   gatewayv1.ParentReference
 
-	named, kind, namespace, host bool // some listener has the name and port; takes the kind; the namespace; has a host of the route's
+	// some listener has the name and port; is served; takes the kind; the namespace; has a host of the route's
+	named, distinct, kind, namespace, host bool
 }
 
 // try attaches the route to a listener; nil: the listener does not take it.
@@ -187,6 +188,10 @@ func (f *finder) try(l *listener) *attachment {
 		return nil
 	}
 	f.named = true
+	if table.Has(f.r, f.conflicts, l.key()) {
+		return nil
+	}
+	f.distinct = true
 	if !takesKind(l, f.route.Kind) {
 		return nil
 	}
@@ -222,6 +227,9 @@ func (f *finder) why(owner config.Key) (word, message, fix string) {
 		return code.UnknownGateway, fmt.Sprintf("%s has no listener at port %d", parent, *f.ref.Port), "name a port that it has"
 	case !f.named:
 		return code.UnknownGateway, parent + " has no listener", "give it one"
+	case !f.distinct:
+		return code.HostNotServed, "another listener has the port or the hostname of each listener of " + parent + " that the route names",
+			"name that listener, or let its author change the conflicting one"
 	case !f.kind:
 		return code.NotGranted, "no listener of " + parent + " takes " + f.route.Kind.Word() + "s",
 			"name a listener of a fitting protocol, or let its author add the kind to allowedRoutes.kinds"

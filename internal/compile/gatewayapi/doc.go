@@ -13,5 +13,7 @@
 // So each route and listener have a VirtualService with the hosts that both have in common, and that no narrower listener of the port has.
 // Routes of one host are ordered by how specific their matches are, whichever objects they are from (config.Made.ByPath).
 //
+// requests translates matches and filters, and deployed says which objects a cluster has for a Gateway.
+//
 // The package must not know what becomes of a Gateway or a VirtualService.
 package gatewayapi

@@ -93,17 +93,13 @@ func (m *maker) tls(r *table.Reader, l *listener, made *config.Made) *networking
 	if value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModePassthrough {
 		return &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_PASSTHROUGH}
 	}
-	if l.spec.Protocol == gatewayv1.HTTPSProtocolType && m.verifiesClients(r, l) {
-		r.Note(l.owner.Problem(at, code.NotYet, mesh.Error,
-			"the Gateway's spec.tls.frontend wants clients to be verified, which is not carried out yet: the listener is not served",
-			"leave it out, and verify clients behind the gateway; or write a Gateway of networking.istio.io with mode MUTUAL"))
-		return nil
-	}
 	out := &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE}
+	verified := m.verify(r, l, out, made)
 	for i, ref := range l.spec.TLS.CertificateRefs {
 		of := index(at+".certificateRefs", i)
-		name, ok := m.certificate(r, l, of, ref)
-		if !ok {
+		name, wrong := m.certificate(r, l, of, ref)
+		if wrong != nil {
+			r.Note(*wrong)
 			continue
 		}
 		own := index("spec.servers[0].tls.credentialNames", len(out.CredentialNames))
@@ -113,54 +109,46 @@ func (m *maker) tls(r *table.Reader, l *listener, made *config.Made) *networking
 			made.Granted = append(made.Granted, name)
 		}
 	}
-	if len(out.CredentialNames) == 0 {
+	if len(out.CredentialNames) == 0 || !verified {
 		return nil // notes say why
 	}
 	return out
 }
 
-// verifiesClients reports whether the Gateway of a listener lets in only clients with a valid certificate (GatewayTLSConfig.frontend).
-func (m *maker) verifiesClients(r *table.Reader, l *listener) bool {
-	gateway, ok := table.Get(r, m.gateways, l.gateway)
-	if !ok {
-		return false
+// certificate returns the credential with a certificate that a listener refers to. wrong says why there is none; nil: there is one.
+func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gatewayv1.SecretObjectReference) (
+	credential string, wrong *mesh.Problem,
+) {
+	problem := func(word, message, fix string) (string, *mesh.Problem) {
+		p := l.owner.Problem(field, word, mesh.Error, message+": it is not shown to clients", fix)
+		return "", &p
 	}
-	spec := native[gatewayv1.GatewaySpec](gateway).TLS
-	if spec == nil || spec.Frontend == nil {
-		return false
-	}
-	validation := spec.Frontend.Default.Validation
-	for _, p := range spec.Frontend.PerPort {
-		if p.Port == l.spec.Port {
-			validation = p.TLS.Validation
-		}
-	}
-	return validation != nil && validation.Mode != gatewayv1.AllowInsecureFallback
-}
-
-// certificate returns the name of the Secret that a listener refers to.
-func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gatewayv1.SecretObjectReference) (string, bool) {
-	note := func(word, message, fix string) (string, bool) {
-		r.Note(l.owner.Problem(field, word, mesh.Error, message+": it is not shown to clients", fix))
-		return "", false
-	}
+	name := string(ref.Name)
 	if value(ref.Group, "") != "" || value(ref.Kind, "Secret") != "Secret" {
-		return note(code.NotSupported, fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")),
-			"name a Secret")
+		return problem(code.NotSupported,
+			fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")), "name a Secret")
+	}
+	if !plain(name) {
+		return problem(code.BadName, strconv.Quote(name)+" is not the name of a Secret",
+			"write the name alone; namespace has a field of its own")
 	}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(l.owner.Namespace)))
 	if !m.granted(r, reference{
-		fromKind: l.owner.Kind.Word(), from: l.owner.Namespace, toKind: "Secret", to: namespace, name: string(ref.Name),
+		fromKind: l.owner.Kind.Word(), from: l.owner.Namespace, toKind: "Secret", to: namespace, name: name,
 	}) {
-		return note(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets %ss of namespace %s name Secret %s",
-			namespace, l.owner.Kind.Word(), l.owner.Namespace, ref.Name),
+		return problem(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets %ss of namespace %s name Secret %s",
+			namespace, l.owner.Kind.Word(), l.owner.Namespace, name),
 			"let the Secret's owner write one, or name a Secret of the own namespace")
 	}
 	if namespace != l.gateway.Namespace {
-		return namespace + "/" + string(ref.Name), true
+		return namespace + "/" + name, nil
 	}
-	return string(ref.Name), true
+	return name, nil
 }
+
+// plain reports whether a name is that of an object alone. The API's schema lets it have any characters, and a credential with some of
+// these means an object of another namespace, which no ReferenceGrant allows.
+func plain(name string) bool { return !strings.ContainsAny(name, "/:,") }
 
 // index is the path of an element of a list.
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

@@ -2,16 +2,14 @@ package gatewayapi
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/requests"
 	"fairway/internal/config"
 	"fairway/internal/mesh/code"
 )
@@ -36,7 +34,7 @@ func (b *builder) http(to *networking.VirtualService, spec *gatewayv1.HTTPRouteS
 			timeouts: rule.Timeouts, retry: rule.Retry, missing: 500,
 		}
 		for _, m := range rule.Matches {
-			one.matches = append(one.matches, match(m))
+			one.matches = append(one.matches, requests.Match(m))
 		}
 		if rule.SessionPersistence != nil {
 			b.notYet(one.field+".sessionPersistence", sessionless)
@@ -51,58 +49,6 @@ const sessionless = "requests of a session go to any backend"
 // notYet notes a part that is not carried out.
 func (b *builder) notYet(field, what string) {
 	b.problem(field, code.NotYet, "the field has no effect yet: "+what, "leave it out")
-}
-
-// match translates a match of an HTTPRoute (HTTPRouteMatch).
-func match(m gatewayv1.HTTPRouteMatch) *networking.HTTPMatchRequest {
-	out := &networking.HTTPMatchRequest{}
-	if p := m.Path; p != nil {
-		out.Uri = text(string(value(p.Type, gatewayv1.PathMatchPathPrefix)), value(p.Value, "/"))
-	}
-	if m.Method != nil {
-		out.Method = text("Exact", string(*m.Method))
-	}
-	for _, h := range m.Headers {
-		putMatch(&out.Headers, headerName(string(h.Name)), string(value(h.Type, gatewayv1.HeaderMatchExact)), h.Value)
-	}
-	for _, q := range m.QueryParams {
-		putMatch(&out.QueryParams, string(q.Name), string(value(q.Type, gatewayv1.QueryParamMatchExact)), q.Value)
-	}
-	return out
-}
-
-// putMatch adds a condition on a header or a parameter. The first of a name counts, as the API says.
-func putMatch(to *map[string]*networking.StringMatch, name, kind, value string) {
-	if *to == nil {
-		*to = map[string]*networking.StringMatch{}
-	}
-	if _, has := (*to)[name]; !has {
-		(*to)[name] = text(kind, value)
-	}
-}
-
-// headerName returns a header's name as a VirtualService takes it: there, four names in small letters mean parts of the request.
-func headerName(name string) string {
-	name = strings.ToLower(name)
-	switch name {
-	case "uri", "scheme", "method", "authority":
-		return strings.ToUpper(name)
-	}
-	return name
-}
-
-// text translates a condition on a text, by the word of its type; the types of paths, headers and parameters share their words.
-func text(kind, value string) *networking.StringMatch {
-	switch kind {
-	case string(gatewayv1.PathMatchPathPrefix):
-		if value == "/" {
-			return nil
-		}
-		return &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: strings.TrimRight(value, "/")}}
-	case string(gatewayv1.PathMatchRegularExpression):
-		return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: value}}
-	}
-	return &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: value}}
 }
 
 // rule adds a route of requests.
@@ -200,45 +146,27 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 	}
 	switch {
 	case f.RequestHeaderModifier != nil:
-		out.Headers.Request = headers(f.RequestHeaderModifier)
+		out.Headers.Request = requests.Headers(f.RequestHeaderModifier)
 	case f.ResponseHeaderModifier != nil:
-		out.Headers.Response = headers(f.ResponseHeaderModifier)
+		out.Headers.Response = requests.Headers(f.ResponseHeaderModifier)
 	case f.RequestRedirect != nil:
 		out.Redirect = b.redirect(f.RequestRedirect, more)
 	case f.URLRewrite != nil:
-		out.Rewrite = rewrite(f.URLRewrite, more)
+		out.Rewrite, more.Prefix = requests.Rewrite(f.URLRewrite)
 	case f.RequestMirror != nil:
 		at := index(own+".mirrors", len(out.Mirrors)) + ".destination"
 		out.Mirrors = append(out.Mirrors, &networking.HTTPMirrorPolicy{
 			Destination: b.destination(field+".requestMirror.backendRef", at, f.RequestMirror.BackendRef),
-			Percentage:  share(f.RequestMirror),
+			Percentage:  requests.Share(f.RequestMirror),
 		})
 	case f.CORS != nil:
-		out.CorsPolicy = cors(f.CORS)
+		out.CorsPolicy = requests.CORS(f.CORS)
 	default:
 		b.problem(field+".type", code.NotSupported, "filters of type "+string(f.Type)+
 			" are not carried out: requests of this rule are answered 500", "leave it out")
 		return false
 	}
 	return true
-}
-
-// headers translates changes of headers (HTTPHeaderFilter). A percent sign is only itself.
-func headers(f *gatewayv1.HTTPHeaderFilter) *networking.Headers_HeaderOperations {
-	out := &networking.Headers_HeaderOperations{Remove: f.Remove}
-	put := func(to *map[string]string, list []gatewayv1.HTTPHeader) {
-		for _, h := range list {
-			if *to == nil {
-				*to = map[string]string{}
-			}
-			if name := strings.ToLower(string(h.Name)); (*to)[name] == "" {
-				(*to)[name] = strings.ReplaceAll(h.Value, "%", "%%")
-			}
-		}
-	}
-	put(&out.Set, f.Set)
-	put(&out.Add, f.Add)
-	return out
 }
 
 // usualPorts are the ports of schemes that no address has to name.
@@ -267,69 +195,13 @@ func (b *builder) redirect(f *gatewayv1.HTTPRequestRedirectFilter, more *config.
 	return out
 }
 
-// rewrite translates a rewrite (HTTPURLRewriteFilter).
-func rewrite(f *gatewayv1.HTTPURLRewriteFilter, more *config.MadeRoute) *networking.HTTPRewrite {
-	out := &networking.HTTPRewrite{Authority: string(value(f.Hostname, ""))}
-	if f.Path == nil {
-		return out
-	}
-	more.Prefix = f.Path.ReplacePrefixMatch
-	if full := f.Path.ReplaceFullPath; full != nil {
-		out.UriRegexRewrite = &networking.RegexRewrite{Match: "^/.*$", Rewrite: strings.ReplaceAll(*full, `\`, `\\`)}
-	}
-	return out
-}
-
-// share is the part of requests that a mirror gets; nil: all.
-func share(f *gatewayv1.HTTPRequestMirrorFilter) *networking.Percent {
-	switch {
-	case f.Percent != nil:
-		return &networking.Percent{Value: float64(*f.Percent)}
-	case f.Fraction != nil:
-		return &networking.Percent{Value: 100 * float64(f.Fraction.Numerator) / float64(max(1, value(f.Fraction.Denominator, 100)))}
-	}
-	return nil
-}
-
-// cors translates a filter of type CORS (HTTPCORSFilter).
-func cors(f *gatewayv1.HTTPCORSFilter) *networking.CorsPolicy {
-	out := &networking.CorsPolicy{MaxAge: durationpb.New(time.Duration(max(f.MaxAge, 0)) * time.Second)}
-	for _, o := range f.AllowOrigins {
-		out.AllowOrigins = append(out.AllowOrigins, origin(string(o)))
-	}
-	for _, m := range f.AllowMethods {
-		out.AllowMethods = append(out.AllowMethods, string(m))
-	}
-	for _, h := range f.AllowHeaders {
-		out.AllowHeaders = append(out.AllowHeaders, string(h))
-	}
-	for _, h := range f.ExposeHeaders {
-		out.ExposeHeaders = append(out.ExposeHeaders, string(h))
-	}
-	if value(f.AllowCredentials, false) {
-		out.AllowCredentials = wrapperspb.Bool(true)
-	}
-	return out
-}
-
-// origin matches an origin, with stars for a part of its host.
-func origin(o string) *networking.StringMatch {
-	if !strings.Contains(o, "*") {
-		return text("Exact", o)
-	}
-	if o == "*" {
-		return text(string(gatewayv1.PathMatchRegularExpression), ".*")
-	}
-	return text(string(gatewayv1.PathMatchRegularExpression), strings.ReplaceAll(regexp.QuoteMeta(o), `\*`, `[^/]+`))
-}
-
 // times translates timeouts and retries (HTTPRouteTimeouts, HTTPRouteRetry).
 func (b *builder) times(out *networking.HTTPRoute, more *config.MadeRoute, in httpRule) {
 	if in.timeouts != nil {
-		if d, ok := duration(in.timeouts.Request); ok && d > 0 {
+		if d, ok := requests.Duration(in.timeouts.Request); ok && d > 0 {
 			out.Timeout = durationpb.New(d)
 		}
-		if d, ok := duration(in.timeouts.BackendRequest); ok {
+		if d, ok := requests.Duration(in.timeouts.BackendRequest); ok {
 			more.TryTimeout = d
 		}
 	}
@@ -340,17 +212,8 @@ func (b *builder) times(out *networking.HTTPRoute, more *config.MadeRoute, in ht
 			on = append(on, fmt.Sprint(c))
 		}
 		out.Retries.RetryOn = strings.Join(on, ",")
-		if d, ok := duration(r.Backoff); ok && d > 0 {
+		if d, ok := requests.Duration(r.Backoff); ok && d > 0 {
 			out.Retries.Backoff = durationpb.New(d)
 		}
 	}
-}
-
-// duration reads a duration (GEP-2257), whose form the schema judged.
-func duration(d *gatewayv1.Duration) (time.Duration, bool) {
-	if d == nil {
-		return 0, false
-	}
-	out, err := time.ParseDuration(string(*d))
-	return out, err == nil
 }

@@ -45,6 +45,15 @@ func (l *listener) field() string { return index("spec.listeners", l.index) }
 // host returns the names that the listener is for; "*": all.
 func (l *listener) host() mesh.Host { return hostOf(string(value(l.spec.Hostname, ""))) }
 
+// ends reports whether a listener ends TLS with certificates of its own (ListenerTLSConfig.mode).
+func ends(_ listenerKey, l *listener) bool {
+	switch l.spec.Protocol {
+	case gatewayv1.HTTPSProtocolType, gatewayv1.TLSProtocolType:
+		return l.spec.TLS != nil && value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModeTerminate
+	}
+	return false
+}
+
 // portKey names a port of a Gateway.
 type portKey struct {
 	gateway config.Key
@@ -91,11 +100,20 @@ func (m *maker) declareListeners() {
 				emit(l.key(), l)
 			}
 		})
-	m.listeners = table.Union("gatewayapi/listeners", compareListener, sameListener, nil, table.Whole(own), table.Whole(more))
-	m.byOwner = table.Group(m.listeners, "gatewayapi/listeners by owner", config.CompareKey,
+	all := table.Union("gatewayapi/written listeners", compareListener, sameListener, nil, table.Whole(own), table.Whole(more))
+	m.byOwner = table.Group(all, "gatewayapi/listeners by owner", config.CompareKey,
 		func(k listenerKey, _ *listener) []config.Key { return []config.Key{k.owner} })
-	m.byPort = table.Group(m.listeners, "gatewayapi/listeners by port", comparePort,
+	m.byPort = table.Group(all, "gatewayapi/listeners by port", comparePort,
 		func(_ listenerKey, l *listener) []portKey { return []portKey{{l.gateway, l.spec.Port}} })
+	m.declareConflicts()
+	m.listeners = table.Derive(all, "gatewayapi/listeners", compareListener, sameListener,
+		func(r *table.Reader, k listenerKey, l *listener, emit func(listenerKey, *listener)) {
+			if c, lost := table.Get(r, m.conflicts, k); lost {
+				l.noteConflict(r, c)
+				return
+			}
+			emit(k, l)
+		})
 }
 
 // parent returns the Gateway that a ListenerSet adds its listeners to; false: the Gateway is not ours, or does not let it
@@ -138,7 +156,7 @@ func (m *maker) narrower(r *table.Reader, l *listener, host mesh.Host) bool {
 	rows, _ := table.Get(r, m.byPort, portKey{l.gateway, l.spec.Port})
 	for k, other := range rows.All() {
 		theirs := other.host()
-		if k != l.key() && theirs != l.host() && theirs.Matches(host) && l.host().Matches(theirs) {
+		if k != l.key() && theirs != l.host() && theirs.Matches(host) && l.host().Matches(theirs) && !table.Has(r, m.conflicts, k) {
 			return true
 		}
 	}

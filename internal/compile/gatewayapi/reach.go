@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -23,8 +24,12 @@ const mostAddresses = 16
 // reach adds the addresses of a Gateway to its status, and their faults to its conditions.
 func (j judge) reach(r *table.Reader, o *config.Object, s *Status) {
 	spec := native[gatewayv1.GatewaySpec](o)
-	if wrong := unsupportedAddress(spec); wrong != "" {
-		s.set(condition(gatewayv1.GatewayConditionAccepted, false, gatewayv1.GatewayReasonUnsupportedAddress, wrong))
+	reason, wrong := gatewayv1.GatewayReasonUnsupportedAddress, unsupportedAddress(spec)
+	if is := unsupportedParameters(spec); is != "" {
+		reason, wrong = gatewayv1.GatewayReasonInvalidParameters, is
+	}
+	if wrong != "" {
+		s.set(condition(gatewayv1.GatewayConditionAccepted, false, reason, wrong))
 		s.set(condition(gatewayv1.GatewayConditionProgrammed, false, gatewayv1.GatewayReasonInvalid, wrong))
 		return
 	}
@@ -75,6 +80,24 @@ func (s *Status) set(c metav1.Condition) {
 		return
 	}
 	s.Conditions[at] = c
+}
+
+// unsupportedParameters says what is wrong with the parameters that a Gateway names for its deployment
+// (GatewayInfrastructure.parametersRef); empty: it names none.
+func unsupportedParameters(spec *gatewayv1.GatewaySpec) string {
+	if spec.Infrastructure == nil || spec.Infrastructure.ParametersRef == nil {
+		return ""
+	}
+	return "parameters of kind " + string(spec.Infrastructure.ParametersRef.Kind) +
+		" are not supported: the Gateway is deployed without them"
+}
+
+// noteParameters notes that the parameters of a Gateway have no effect.
+func noteParameters(r *table.Reader, o *config.Object) {
+	if wrong := unsupportedParameters(native[gatewayv1.GatewaySpec](o)); wrong != "" {
+		r.Note(o.Problem("spec.infrastructure.parametersRef", code.NotSupported, mesh.Warning, wrong,
+			"leave them out; labels and annotations of spec.infrastructure have an effect"))
+	}
 }
 
 // unsupportedAddress says which address of a Gateway has a type that is not known; empty: none.
@@ -142,6 +165,7 @@ func (j *judge) declareSets(statuses *table.Table[config.Key, *Status]) {
 // features are those of the Gateway API that are carried out (docs/gateway-api.md), by the names of its conformance suite, sorted.
 func features() (out []gatewayv1.SupportedFeature) {
 	const all = `BackendTLSPolicy BackendTLSPolicySANValidation Gateway GatewayAddressEmpty GatewayBackendClientCertificate
+		GatewayFrontendClientCertificateValidation GatewayFrontendClientCertificateValidationInsecureFallback
 		GatewayHTTPListenerIsolation GatewayInfrastructure GatewayPort8080 GatewayRouteHostnameIntersectionPrecedence
 		GatewayStaticAddresses GRPCRoute GRPCRouteNamedRouteRule HTTPRoute HTTPRoute303RedirectStatusCode HTTPRoute307RedirectStatusCode
 		HTTPRoute308RedirectStatusCode HTTPRouteBackendProtocolH2C HTTPRouteBackendProtocolWebSocket

@@ -1,9 +1,7 @@
 package gatewayapi
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/deployed"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/secret"
 	"fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -93,28 +93,18 @@ func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Co
 	return out
 }
 
-// DeclareStatuses declares Statuses, Here, Elsewhere and Taken. problems are all problems of each object, services those of registries, and
-// served tells whether some proxy that is connected here serves a Gateway that is made.
+// DeclareStatuses declares Statuses and Taken. problems are all problems of each object, and services those of registries. DeclareServed
+// must be called before.
 func (t *Tables) DeclareStatuses(
 	s *table.Store, problems *table.Table[config.Key, table.Rows[status.Problem, struct{}]],
-	services *table.Table[mesh.ServiceKey, *mesh.Service], served func(*table.Reader, config.Key) bool,
+	services *table.Table[mesh.ServiceKey, *mesh.Service],
 ) {
 	t.Taken = table.NewInput(s, "gatewayapi/taken names", config.CompareKey, func(a, b string) bool { return a == b })
-	t.Here = table.Derive(t.gateways, "gatewayapi/served here", config.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, struct{})) {
-			// All listeners have the same proxies, if they are served at all.
-			if slices.ContainsFunc(listenersOf(o, k), func(l *listener) bool { return served(r, l.madeKey()) }) {
-				emit(k, struct{}{})
-			}
-		})
-	t.Elsewhere = table.NewInput(s, "gatewayapi/served elsewhere", cmp.Compare[string], slices.Equal[[]config.Key])
-	elsewhere := table.Keys(t.Elsewhere.Table, "gatewayapi/served by others", config.CompareKey,
-		func(_ string, all []config.Key) []config.Key { return all })
 	j := judge{
-		maker: &t.maker, problems: problems, services: services, deployments: t.Deployments, taken: t.Taken.Table,
+		maker: &t.maker, problems: problems, services: services, secrets: t.secrets, deployments: t.Deployments, taken: t.Taken.Table,
 		leading: t.Leading,
 		served: func(r *table.Reader, gateway config.Key) bool {
-			return table.Has(r, t.Here, gateway) || table.Has(r, elsewhere, gateway)
+			return table.Has(r, t.Here, gateway) || table.Has(r, t.elsewhere, gateway)
 		},
 	}
 	sets := j.each(t.in.ListenerSets, "gatewayapi/listenerset statuses", j.ofSet)
@@ -136,7 +126,8 @@ type judge struct {
 	*maker
 	problems    *table.Table[config.Key, table.Rows[status.Problem, struct{}]]
 	services    *table.Table[mesh.ServiceKey, *mesh.Service]
-	deployments *table.Table[config.Key, *Deployment]
+	secrets     *secret.Tables
+	deployments *table.Table[config.Key, *deployed.Deployment]
 	taken       *table.Table[config.Key, string]
 	leading     *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
 	sets        *table.Table[config.Key, table.Rows[config.Key, config.Key]] // accepted ones, by their Gateway
@@ -184,9 +175,13 @@ func (j judge) class(_ *table.Reader, o *config.Object) *Status {
 
 // ofGateway is the status of a Gateway that is ours.
 func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
-	s := j.ofListeners(r, listenersOf(o, o.Key))
+	s := j.ofListeners(r, listenersOf(o, o.Key), gatewayv1.GatewayReasonInvalid)
 	sets, _ := table.Get(r, j.sets, o.Key)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
+	if fallsBack(o) {
+		s.Conditions = append(s.Conditions, condition(gatewayv1.GatewayConditionInsecureFrontendValidationMode, true,
+			gatewayv1.GatewayReasonConfigurationChanged, "spec.tls.frontend lets clients in without a valid certificate"))
+	}
 	j.reach(r, o, s)
 	j.backendRefs(r, o, s)
 	return s
@@ -204,16 +199,16 @@ func (j judge) ofSet(r *table.Reader, o *config.Object) *Status {
 			condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 		}}
 	}
-	return j.ofListeners(r, listenersOf(o, gateway))
+	return j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
 }
 
-// ofListeners is the status of an object with these listeners.
-func (j judge) ofListeners(r *table.Reader, all []*listener) *Status {
+// ofListeners is the status of an object with these listeners. invalid is why it is not programmed if none of them is valid.
+func (j judge) ofListeners(r *table.Reader, all []*listener, invalid gatewayv1.GatewayConditionReason) *Status {
 	s := &Status{}
 	for _, l := range all {
 		s.Listeners = append(s.Listeners, j.ofListener(r, l))
 	}
-	s.Conditions = conditionsOf(s.Listeners)
+	s.Conditions = conditionsOf(s.Listeners, invalid)
 	return s
 }
 
@@ -227,7 +222,7 @@ func (j judge) controllerAt(r *table.Reader, gateway config.Key) gatewayv1.Gatew
 }
 
 // conditionsOf are the conditions of a Gateway or ListenerSet with these listeners: the words are the same.
-func conditionsOf(all []gatewayv1.ListenerStatus) []metav1.Condition {
+func conditionsOf(all []gatewayv1.ListenerStatus, invalid gatewayv1.GatewayConditionReason) []metav1.Condition {
 	valid, programmed := 0, 0
 	var wrong, waits []string
 	for _, l := range all {
@@ -255,7 +250,7 @@ func conditionsOf(all []gatewayv1.ListenerStatus) []metav1.Condition {
 	case len(waits) > 0:
 		return is(false, gatewayv1.GatewayReasonPending, waits[0])
 	}
-	return is(false, gatewayv1.GatewayReasonInvalid, accepted.Message)
+	return is(false, invalid, accepted.Message)
 }
 
 // ofListener is the status of a listener.
@@ -268,17 +263,45 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 	}
 	attached, _ := table.Get(r, j.attached, l.key())
 	out.AttachedRoutes = int32(attached.Len()) //nolint:gosec // rows that are in memory
-	accepted := condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, "")
-	conflicted := condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
-	refs := condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
-	if p, is := j.under(r, l.owner.Key, l.field(), conflict); is {
+	clients := j.lackingAuthority(r, l)
+	accepted, conflicted := j.accepted(r, l, clients)
+	refs := j.resolved(r, l, clients, others)
+	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
+	no := func(reason gatewayv1.ListenerConditionReason, message string) {
+		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, reason, message)
+	}
+	switch {
+	case conflicted.Status == metav1.ConditionTrue:
+		no(gatewayv1.ListenerConditionReason(conflicted.Reason), conflicted.Message)
+	case accepted.Status == metav1.ConditionFalse:
+		no(gatewayv1.ListenerReasonInvalid, accepted.Message)
+	case !table.Has(r, j.made, l.madeKey()) || clients.message != "" ||
+		refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
+		no(gatewayv1.ListenerReasonInvalid, refs.Message)
+	case !j.served(r, l.gateway):
+		no(gatewayv1.ListenerReasonPending, "no connected proxy has the label "+GatewayName+"="+shortName(l.gateway.Name))
+	}
+	out.Conditions = []metav1.Condition{accepted, conflicted, refs, programmed}
+	return out
+}
+
+// accepted returns whether a listener is accepted, and whether another one excludes it.
+func (j judge) accepted(r *table.Reader, l *listener, clients unverified) (accepted, conflicted metav1.Condition) {
+	conflicted = condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
+	no := func(reason gatewayv1.ListenerConditionReason, message string) metav1.Condition {
+		return condition(gatewayv1.ListenerConditionAccepted, false, reason, message)
+	}
+	if p, is := j.under(r, l.owner.Key, l.field(), conflicting); is {
 		reason := gatewayv1.ListenerReasonHostnameConflict
 		if p.Code == code.PortConflict {
 			reason = gatewayv1.ListenerReasonProtocolConflict
 		}
-		conflicted = condition(gatewayv1.ListenerConditionConflicted, true, reason, p.Message)
-		accepted = condition(gatewayv1.ListenerConditionAccepted, false, reason, p.Message)
-	} else if p, is := j.under(r, l.owner.Key, l.field(), unserved); is {
+		return no(reason, p.Message), condition(gatewayv1.ListenerConditionConflicted, true, reason, p.Message)
+	}
+	if clients.all {
+		return no(gatewayv1.ListenerReasonNoValidCACertificate, clients.message), conflicted
+	}
+	if p, is := j.under(r, l.owner.Key, l.field(), unserved); is {
 		reason := gatewayv1.ListenerReasonUnsupportedValue
 		switch p.Field {
 		case l.field() + ".protocol":
@@ -286,30 +309,33 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 		case l.field() + ".port":
 			reason = gatewayv1.ListenerReasonPortUnavailable
 		}
-		accepted = condition(gatewayv1.ListenerConditionAccepted, false, reason, p.Message)
+		return no(reason, p.Message), conflicted
+	}
+	return condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, ""), conflicted
+}
+
+// resolved returns whether what a listener refers to is there. others: it lists kinds of routes that it cannot take.
+func (j judge) resolved(r *table.Reader, l *listener, clients unverified, others bool) metav1.Condition {
+	no := func(reason gatewayv1.ListenerConditionReason, message string) metav1.Condition {
+		return condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, message)
 	}
 	if p, is := j.under(r, l.owner.Key, l.field()+certificates, anything); is {
-		reason := gatewayv1.ListenerReasonInvalidCertificateRef
 		if p.Code == code.NotGranted {
-			reason = gatewayv1.ListenerReasonRefNotPermitted
+			return no(gatewayv1.ListenerReasonRefNotPermitted, p.Message)
 		}
-		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, p.Message)
-	} else if others {
-		refs = condition(gatewayv1.ListenerConditionResolvedRefs, false, gatewayv1.ListenerReasonInvalidRouteKinds,
+		return no(gatewayv1.ListenerReasonInvalidCertificateRef, p.Message)
+	}
+	if lacks := j.lackingCertificate(r, l); lacks != "" {
+		return no(gatewayv1.ListenerReasonInvalidCertificateRef, lacks)
+	}
+	switch {
+	case clients.message != "":
+		return no(clients.reason, clients.message)
+	case others:
+		return no(gatewayv1.ListenerReasonInvalidRouteKinds,
 			"allowedRoutes.kinds has kinds that a listener of protocol "+string(l.spec.Protocol)+" does not take")
 	}
-	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
-	switch {
-	case accepted.Status == metav1.ConditionFalse:
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, accepted.Message)
-	case !table.Has(r, j.made, l.madeKey()) || refs.Reason == string(gatewayv1.ListenerReasonInvalidCertificateRef):
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonInvalid, refs.Message)
-	case !j.served(r, l.gateway):
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, gatewayv1.ListenerReasonPending,
-			"no connected proxy has the label "+GatewayName+"="+shortName(l.gateway.Name))
-	}
-	out.Conditions = []metav1.Condition{accepted, conflicted, refs, programmed}
-	return out
+	return condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
 }
 
 // certificates is the field of a listener that names its certificates.
@@ -317,14 +343,14 @@ const certificates = ".tls.certificateRefs"
 
 func anything(string, status.Problem) bool { return true }
 
-// conflict reports whether a listener's problem is that another one has what it wants.
-func conflict(_ string, p status.Problem) bool {
+// conflicting reports whether a listener's problem is that another one has what it wants.
+func conflicting(_ string, p status.Problem) bool {
 	return p.Code == code.PortConflict || p.Code == code.Conflict || p.Code == code.ServerNameConflict
 }
 
-// unserved reports whether a listener is not served because of a problem.
+// unserved reports whether a listener is not served because of a problem of its own, not of what it refers to.
 func unserved(rest string, p status.Problem) bool {
-	return p.Severity == mesh.Error && !strings.HasPrefix(rest, certificates)
+	return p.Severity == mesh.Error && p.Code != code.MissingSecret && !strings.HasPrefix(rest, certificates)
 }
 
 // ofRoute is the status of a route; nil: none of its parents is ours.

@@ -3,14 +3,16 @@ package gatewayapi
 import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/deployed"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
-// Tables are the tables of this package. Make declares them, and DeclareStatuses those that need more.
+// Tables are the tables of this package. Make declares them, and DeclareServed and DeclareStatuses those that need more.
 type Tables struct {
 	maker
 	// Statuses are what the statuses of objects say that are ours, or that are bound to such.
@@ -19,12 +21,14 @@ type Tables struct {
 	Here *table.Table[config.Key, struct{}]
 	// Elsewhere are those with proxies that are connected to others, by control plane. Only statuses are made from it.
 	Elsewhere *table.Input[string, []config.Key]
+	elsewhere *table.Table[config.Key, struct{}]
+	secrets   *secret.Tables
 	// Datagrams are the backends of UDPRoutes.
 	Datagrams *table.Table[config.Key, *Datagrams]
 	// Bound are UDPRoutes at the listeners that take them.
 	Bound *table.Table[BoundKey, *config.Object]
 	// Deployments are the objects that a cluster has for its Gateways.
-	Deployments *table.Table[config.Key, *Deployment]
+	Deployments *table.Table[config.Key, *deployed.Deployment]
 	// Clients are the certificates that Gateways show to backends.
 	Clients *table.Table[ClientKey, Client]
 	// Leading are the Gateways with routes to a host, while there are BackendTLSPolicies.
@@ -36,10 +40,11 @@ type Tables struct {
 // maker makes objects of the Gateway API's.
 type maker struct {
 	in        *input.Tables
-	gateways  *input.Objects // those that are ours
-	listeners *table.Table[listenerKey, *listener]
+	gateways  *input.Objects                       // those that are ours
+	listeners *table.Table[listenerKey, *listener] // without those that others of their port exclude
 	byOwner   *table.Table[config.Key, table.Rows[listenerKey, *listener]]
 	byPort    *table.Table[portKey, table.Rows[listenerKey, *listener]]
+	conflicts *table.Table[listenerKey, conflict]
 	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
 	attached  *table.Table[listenerKey, table.Rows[attachmentKey, *attachment]]
 	made      *input.Objects // Gateways
@@ -51,14 +56,15 @@ var _ input.Maker = new(Tables).Make
 func (t *Tables) Make(in *input.Tables) []input.Made {
 	m := &t.maker
 	m.in = in
+	m.declareGrants(in.ReferenceGrants)
 	m.gateways = table.Derive(in.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if m.ours(r, o) {
-				noteTLS(r, o)
+				m.noteVerifications(r, o)
+				noteParameters(r, o)
 				emit(k, o)
 			}
 		})
-	m.declareGrants(in.ReferenceGrants)
 	t.declareClients()
 	m.declareListeners()
 	t.declareDeployments()
@@ -75,7 +81,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		attachments, rules = append(attachments, table.Whole(attached)), append(rules, table.Whole(made))
 	}
 	for _, routes := range m.routesOfClients() {
-		rules = append(rules, table.Whole(m.declareClients(routes)))
+		rules = append(rules, table.Whole(m.declareForServices(routes)))
 	}
 	attachments = append(attachments, table.Whole(t.declareDatagrams()))
 	m.attached = table.Group(table.Union("gatewayapi/attachments", compareAttachment, sameAttachment, nil, attachments...),
@@ -133,19 +139,6 @@ func (m *maker) ours(r *table.Reader, o *config.Object) bool {
 	r.Note(o.Problem("spec.gatewayClassName", code.UnknownGatewayClass, mesh.Warning,
 		"there is no GatewayClass "+name+": no known controller serves this Gateway", "write "+istioClass+", or create the class"))
 	return false
-}
-
-// noteTLS notes what a Gateway asks of TLS for all of its listeners and that is not carried out.
-func noteTLS(r *table.Reader, o *config.Object) {
-	spec := native[gatewayv1.GatewaySpec](o).TLS
-	if spec == nil {
-		return
-	}
-	if spec.Frontend != nil {
-		r.Note(o.Problem("spec.tls.frontend", code.NotYet, mesh.Warning,
-			"clients are not asked for certificates yet: HTTPS listeners that want them verified are not served",
-			"verify clients behind the gateway"))
-	}
 }
 
 // native is the specification of an object of the Gateway API.

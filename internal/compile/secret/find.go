@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -29,8 +30,32 @@ func qualify(namespace, name string) Key {
 	return Key{Namespace: namespace, Name: name}
 }
 
-// NamespaceOf returns the namespace of a credential that is written with one; empty: it is not.
+// separator is between the ConfigMaps of one credential. No object has it in its name.
+const separator = ","
+
+// Together returns the credential that stands for ConfigMaps (tls.InConfigMap) whose authorities are all trusted, as one resource: Envoy
+// takes the authorities of a listener from one. A single ConfigMap stays as it is.
+func Together(maps []string) string { return strings.Join(maps, separator) }
+
+// apart returns the ConfigMaps that a credential of Together stands for; nil: it is another one.
+func apart(credential string) []string {
+	all := strings.Split(credential, separator)
+	for _, name := range all {
+		if _, ok := tls.ConfigMap(name); !ok || len(all) == 1 {
+			return nil
+		}
+	}
+	return all
+}
+
+// home returns the namespace that must have one ConfigMap of a credential; namespace is that of the credential, and empty if several may.
+func home(namespace, name string) string { return cmp.Or(namespace, NamespaceOf(name)) }
+
+// NamespaceOf returns the namespace of a credential that is written with one; empty: it is not, or it stands for several ConfigMaps.
 func NamespaceOf(credential string) string {
+	if apart(credential) != nil {
+		return ""
+	}
 	name, inMap := tls.ConfigMap(credential)
 	if !inMap {
 		name, _ = tls.Credential(credential)
@@ -92,8 +117,17 @@ func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Miss
 
 // Trusted looks for the authorities that ServerTLSSettings.ca_cert_credential_name names, "the secret or the configmap". Secrets of the
 // name have precedence, as with Istio, which takes a name without a scheme for a Secret's. If they hold no authorities, the ConfigMap of
-// that name counts. Trusted returns the credential under which they are found.
+// that name counts. Trusted returns the credential under which they are found. If a credential stands for several ConfigMaps, all of them
+// must hold authorities; each is one of the namespace, or, if namespace is empty, of its own.
 func (t *Tables) Trusted(r *table.Reader, namespace, credential string) (found string, lacks Missing) {
+	if all := apart(credential); all != nil {
+		for _, name := range all {
+			if _, why := t.Trusted(r, home(namespace, name), name); why != (Missing{}) {
+				return credential, why
+			}
+		}
+		return credential, Missing{}
+	}
 	k, bad := locate(namespace, credential)
 	if bad != (Missing{}) {
 		return credential, bad
@@ -109,9 +143,9 @@ func (t *Tables) Trusted(r *table.Reader, namespace, credential string) (found s
 	case other.Unread:
 		return credential, other
 	}
-	own, apart := places(Key{Namespace: k.Namespace, Name: k.Name})
+	own, extra := places(Key{Namespace: k.Namespace, Name: k.Name})
 	return credential, missing(
-		fmt.Sprintf("none of %s, %s and %s holds the authorities that peers are verified by", own.called(), apart.called(), k.called()),
+		fmt.Sprintf("none of %s, %s and %s holds the authorities that peers are verified by", own.called(), extra.called(), k.called()),
 		"give one of them ca.crt, in namespace "+k.Namespace+", which the proxy runs in")
 }
 
@@ -120,25 +154,25 @@ func (t *Tables) believes(r *table.Reader, k Key) Missing {
 	if _, ok := t.authority(r, k); ok {
 		return Missing{}
 	}
-	base, apart := places(k)
-	for _, at := range [...]Key{base, apart} {
+	base, extra := places(k)
+	for _, at := range [...]Key{base, extra} {
 		if !table.Has(r, t.Shapes, at) && t.unread(r, at) {
 			return notRead(at)
 		}
 	}
-	if !table.Has(r, t.Shapes, base) && !table.Has(r, t.Shapes, apart) {
+	if !table.Has(r, t.Shapes, base) && !table.Has(r, t.Shapes, extra) {
 		return t.absent(r, k)
 	}
 	if k.ConfigMap {
 		return missing(k.called()+" does not hold the authorities that peers are verified by", "give it ca.crt")
 	}
-	return missing(fmt.Sprintf("neither Secret %s nor Secret %s holds the authorities that peers are verified by", base, apart),
+	return missing(fmt.Sprintf("neither Secret %s nor Secret %s holds the authorities that peers are verified by", base, extra),
 		"give one of them ca.crt")
 }
 
 // places returns the objects that may hold the authorities of a credential: its own Secret, and the one that is only for authorities; for a
 // ConfigMap, only itself.
-func places(k Key) (own, apart Key) {
+func places(k Key) (own, extra Key) {
 	if k.ConfigMap {
 		return k, k
 	}
@@ -158,8 +192,8 @@ func notRead(k Key) Missing {
 
 // authority finds the object that a credential's authorities are taken from. The one that is only for them has precedence.
 func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
-	own, apart := places(k)
-	for _, at := range [...]Key{apart, own} {
+	own, extra := places(k)
+	for _, at := range [...]Key{extra, own} {
 		if s, ok := table.Get(r, t.Shapes, at); ok && s.Authorities {
 			return at, true
 		}
@@ -193,7 +227,7 @@ func (t *Tables) absent(r *table.Reader, k Key) Missing {
 	m := missing("there is no "+k.called(),
 		"add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in")
 	if k.ConfigMap {
-		m.Fix = "add it, with ca.crt, to the namespace that the proxy runs in"
+		m.Fix = "add it, with ca.crt, to namespace " + k.Namespace
 	}
 	rows, _ := table.Get(r, t.byName, Key{Name: k.Name, ConfigMap: k.ConfigMap})
 	if other, _, ok := rows.First(); ok {

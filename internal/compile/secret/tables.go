@@ -164,6 +164,9 @@ func (t *Tables) publish(by Use, granted *Grants, users *Published) *Published {
 // one of another namespace.
 func (t *Tables) build(r *table.Reader, u Need, foreign bool) (Key, *envoy.Encoded) {
 	credential, authority := tls.CredentialOf(u.Name)
+	if all := apart(credential); authority && all != nil {
+		return t.together(r, u, foreign, all)
+	}
 	k, bad := locate(u.Layer.Namespace, credential)
 	if bad != (Missing{}) && !foreign {
 		return k, nil
@@ -198,12 +201,33 @@ func (t *Tables) joined(r *table.Reader, resource string, k Key) *envoy.Encoded 
 	return envoy.Encode(tls.Authorities(resource, certificates, revoked))
 }
 
-// appendPEM adds a text in PEM to another one, on a line of its own.
-func appendPEM(to, text []byte) []byte {
-	if len(to) > 0 && len(text) > 0 && to[len(to)-1] != '\n' {
+// together makes a secret with the authorities of several ConfigMaps. If one of them has none, there is no secret: clients that it would
+// let in must not be refused by the others.
+func (t *Tables) together(r *table.Reader, u Need, foreign bool, maps []string) (first Key, e *envoy.Encoded) {
+	var authorities, revoked []byte
+	for i, name := range maps {
+		k, bad := locate(u.Layer.Namespace, name)
+		if i == 0 {
+			first = k
+		}
+		if bad != (Missing{}) && !foreign {
+			return first, nil
+		}
+		c := t.get(r, k)
+		if c == nil || c.CA == nil {
+			return first, nil
+		}
+		authorities, revoked = appendPEM(authorities, c.CA), appendPEM(revoked, c.CRL)
+	}
+	return first, envoy.Encode(tls.Authorities(u.Name, authorities, revoked))
+}
+
+// appendPEM appends blocks of PEM, each of which begins a line.
+func appendPEM(to, blocks []byte) []byte {
+	if len(to) > 0 && len(blocks) > 0 && to[len(to)-1] != '\n' {
 		to = append(to, '\n')
 	}
-	return append(to, text...)
+	return append(to, blocks...)
 }
 
 // allowed reports whether a holder may have a Secret. It may if the Secret's author named the service account. If the author named none, it

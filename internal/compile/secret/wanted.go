@@ -46,16 +46,22 @@ func ForAuthorities(l mesh.Layer, namespace, credential string) []Ask {
 	if bad != (Missing{}) {
 		return nil
 	}
-	own, apart := places(k)
-	if own == apart {
+	own, extra := places(k)
+	if own == extra {
 		return []Ask{{Layer: l, Secret: own}}
 	}
-	return []Ask{{Layer: l, Secret: own}, {Layer: l, Secret: apart}}
+	return []Ask{{Layer: l, Secret: own}, {Layer: l, Secret: extra}}
 }
 
 // ForTrusted are the objects that Trusted looks for.
-func ForTrusted(l mesh.Layer, namespace, credential string) []Ask {
-	out := ForAuthorities(l, namespace, credential)
+func ForTrusted(l mesh.Layer, namespace, credential string) (out []Ask) {
+	if all := apart(credential); all != nil {
+		for _, name := range all {
+			out = append(out, ForAuthorities(l, home(namespace, name), name)...)
+		}
+		return out
+	}
+	out = ForAuthorities(l, namespace, credential)
 	if k, bad := locate(namespace, credential); bad == (Missing{}) && !k.ConfigMap {
 		k.ConfigMap = true
 		out = append(out, Ask{Layer: l, Secret: k, Fallback: true})

@@ -191,7 +191,7 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 		next.Ancestors = ancestors(w.parents(
 			parts(stands.is.Ancestors), parts(wanted.Ancestors), wanted.Version.Generation, now, mostAncestors))
 	case len(wanted.Conditions) > 0:
-		next.Conditions = merged(withoutStale(stands.is.Conditions, wanted.Conditions), wanted.Conditions, wanted.Version.Generation, now)
+		next.Conditions = merged(lapsed(stands.is.Conditions, wanted.Conditions), wanted.Conditions, wanted.Version.Generation, now)
 		next.Listeners = listeners(stands.is.Listeners, wanted.Listeners, wanted.Version.Generation, now)
 		next.Sets, next.Features = wanted.Sets, wanted.Features
 		if wanted.Addressed {
@@ -222,15 +222,6 @@ func (w *Writer) change(kind config.Kind, stands standing, wanted Wanted) ([]byt
 		}
 	}
 	return work.StatusPatch(stands.version, stands.uid, status)
-}
-
-// withoutStale leaves out ResolvedRefs if it is not wanted: a Gateway that names nothing any more does not have it.
-func withoutStale(is, wanted []metav1.Condition) []metav1.Condition {
-	const refs = string(gatewayv1.GatewayConditionResolvedRefs)
-	if meta.FindStatusCondition(wanted, refs) != nil || meta.FindStatusCondition(is, refs) == nil {
-		return is
-	}
-	return slices.DeleteFunc(slices.Clone(is), func(c metav1.Condition) bool { return c.Type == refs })
 }
 
 // merged returns conditions with the wanted ones in the place of those of their types. A status that says the same keeps its time.
@@ -316,6 +307,14 @@ func (w *Writer) parents(
 		out = append(out, p)
 	}
 	return out[:min(len(out), most)]
+}
+
+// lapsed leaves out conditions that are not wanted, of the types that a status does not have when there is nothing to say.
+func lapsed(is, wanted []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(is), func(c metav1.Condition) bool {
+		return (c.Type == string(gatewayv1.GatewayConditionInsecureFrontendValidationMode) ||
+			c.Type == string(gatewayv1.GatewayConditionResolvedRefs)) && meta.FindStatusCondition(wanted, c.Type) == nil
+	})
 }
 
 // only leaves out conditions of types that are not wanted: the part is this control plane's alone.

@@ -80,6 +80,9 @@ func TestPatch(t *testing.T) {
 		{"a Gateway that names nothing any more", "Gateway", `{"conditions": [` + stood + `, ` + stands("ResolvedRefs", "False") + `], ` +
 			`"listeners": [{"name": "web", "attachedRoutes": 2, "supportedKinds": [], "conditions": [` + stood + `]}]}`, 1, gateway,
 			"Accepted=True of 1 old; web 2 Accepted=True of 1 old"},
+		{"a Gateway that lets no client in without a certificate any more", "Gateway", `{"conditions": [` + stands("Theirs", "True") + ", " +
+			stands("InsecureFrontendValidationMode", "True") + `]}`, 1, gateway,
+			"Theirs=True of 1 old, Accepted=True of 1 new; web 2 Accepted=True of 1 new"},
 		{"a Gateway that is not ours", "Gateway", `{"conditions": [` + stood + `]}`, 2, Content{}, ""},
 	} {
 		w := New(Options{

@@ -13,7 +13,7 @@ import (
 // files are given, an authority and the list of revoked certificates. Any proxy of the namespace, and any of this machine, may have it.
 func Secret(t testing.TB, name string, pair Pair, authorities ...string) string {
 	t.Helper()
-	namespace, short := named(name)
+	namespace, short := placed(name)
 	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + short + ", namespace: " + namespace + ", annotations: " +
 		"{fairway/service-accounts: \"*\"}}\nstringData:\n"
 	put := func(key, file string) {
@@ -33,22 +33,23 @@ func Secret(t testing.TB, name string, pair Pair, authorities ...string) string 
 	return out
 }
 
-// named splits "namespace/name"; a name without a namespace is in default.
-func named(name string) (namespace, short string) {
-	if namespace, short, ok := strings.Cut(name, "/"); ok {
-		return namespace, short
+// placed takes "namespace/name" apart; a name alone is one of namespace default.
+func placed(name string) (namespace, short string) {
+	namespace, short, ok := strings.Cut(name, "/")
+	if !ok {
+		return "default", name
 	}
-	return "default", name
+	return namespace, short
 }
 
-// ConfigMap is a ConfigMap with an authority's certificate, by the file that it is in. name is as for Secret.
+// ConfigMap returns a ConfigMap as YAML, with an authority's certificate, by the file that it is in. name is as in Secret.
 func ConfigMap(t testing.TB, name, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace, short := named(name)
+	namespace, short := placed(name)
 	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + short + ", namespace: " + namespace + "}\ndata:\n  ca.crt: |\n    " +
 		strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") + "\n"
 }

@@ -94,8 +94,8 @@ func clientsOf(o *config.Object) (out []*clients) {
 	return out
 }
 
-// declareClients makes a VirtualService of each route and each service whose clients it is for.
-func (m *maker) declareClients(routes *input.Objects) *input.Objects {
+// declareForServices makes a VirtualService of each route and each service whose clients it is for.
+func (m *maker) declareForServices(routes *input.Objects) *input.Objects {
 	bound := func(_ config.Key, o *config.Object) bool {
 		return slices.ContainsFunc(o.Parents(), func(ref gatewayv1.ParentReference) bool {
 			_, is := servedBy(o, ref)
