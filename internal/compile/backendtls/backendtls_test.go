@@ -54,8 +54,8 @@ spec:
   validation: {hostname: a.example.com, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}
 `
 
-// TestRead: the ConfigMap of a policy is wanted while some route of a Gateway leads to its backend, whether or not a proxy of the Gateway is
-// connected. Until it has been read the gateway's proxies wait. If there is none, they have no cluster.
+// TestRead: the ConfigMap of a policy is wanted while some route of a Gateway leads to its backend, even if no proxy of the Gateway is
+// connected. Until it has been read, the gateway's proxies wait. If there is none, they have no cluster.
 func TestRead(t *testing.T) {
 	w := compiletest.New(t)
 	w.Secrets.OnDemand.Set(struct{}{}, struct{}{})
