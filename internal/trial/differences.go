@@ -76,8 +76,11 @@ func compare(tx *table.Tx, of compile.Outputs) *comparison {
 		out.changes[typ], out.names[typ] = map[mesh.ResourceKey]table.Change[mesh.ResourceKey, *envoy.Encoded]{}, map[mesh.Shelf][]string{}
 		for _, t := range of.Resources[typ] {
 			for c := range table.Changes(t) {
-				if twice, is := out.changes[typ][c.Key]; is && !c.Had { // one table gave the row up, another one has it now
+				switch twice, is := out.changes[typ][c.Key]; { // if one table gave the row up, another one has it now
+				case is && !c.Had:
 					c.Old, c.Had = twice.Old, twice.Had
+				case is && !c.Has:
+					c.New, c.Has = twice.New, twice.Has
 				}
 				out.changes[typ][c.Key] = c
 				out.names[typ][c.Key.Shelf] = append(out.names[typ][c.Key.Shelf], c.Key.Name)

@@ -46,14 +46,9 @@ func (p *Publisher) Publish(turn table.Turn) int {
 		}
 	}
 	for kind, tables := range p.graph.Out.Resources {
-		for _, t := range tables {
-			for c := range table.Changes(t) {
-				if change, ok := change(xdstype.Type(kind).URL(), c); ok {
-					changes = append(changes, change)
-					p.byType[kind]++
-				}
-			}
-		}
+		of := changesOf(xdstype.Type(kind).URL(), tables)
+		p.byType[kind] += len(of)
+		changes = append(changes, of...)
 	}
 	attach := append(p.attachments(), p.readers()...)
 	if len(changes)+len(attach) > 0 {
@@ -61,6 +56,38 @@ func (p *Publisher) Publish(turn table.Turn) int {
 	}
 	p.published = len(changes)
 	return p.published
+}
+
+// changesOf lists the turn's changes of resources of a type. If a row is gone from one table and another one has its key now, it is not
+// gone, whichever of both tables is first.
+func changesOf(typeURL string, tables []*compile.Published) (out []library.Change) {
+	gone := map[mesh.ResourceKey]struct{}{}
+	for _, t := range tables {
+		for c := range table.Changes(t) {
+			if !c.Has {
+				gone[c.Key] = struct{}{}
+			}
+		}
+	}
+	moved := map[mesh.ResourceKey]struct{}{}
+	for _, t := range tables {
+		for c := range table.Changes(t) {
+			if _, is := gone[c.Key]; is && c.Has {
+				moved[c.Key] = struct{}{}
+			}
+		}
+	}
+	for _, t := range tables {
+		for c := range table.Changes(t) {
+			if _, is := moved[c.Key]; is && !c.Has {
+				continue
+			}
+			if change, ok := change(typeURL, c); ok {
+				out = append(out, change)
+			}
+		}
+	}
+	return out
 }
 
 // Published returns how many resources the last Publish handed over.

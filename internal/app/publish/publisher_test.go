@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"fairway/internal/compile"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -99,5 +100,32 @@ func TestShelfNamesAreForgotten(t *testing.T) {
 	}
 	if after := heap(); after > before+8<<20 {
 		t.Errorf("%d MB are kept of 200,000 names that nobody uses", (after-before)>>20)
+	}
+}
+
+// TestMovedRowIsNotGone: if a row of one table becomes a row of another table of the type in one turn, proxies keep the resource, whichever
+// table is first.
+func TestMovedRowIsNotGone(t *testing.T) {
+	s := table.New(table.Options{})
+	first := table.NewInput(s, "first", mesh.CompareResourceKey, envoy.Same)
+	second := table.NewInput(s, "second", mesh.CompareResourceKey, envoy.Same)
+	key, e := mesh.ResourceKey{Name: "outbound|53||dns"}, &envoy.Encoded{Version: 1, Body: []byte{1}}
+	from, to := first, second
+	from.Set(key, e)
+	s.Settle()
+	for range 2 {
+		from.Delete(key)
+		to.Set(key, e)
+		s.Settle()
+		got := changesOf(xdstype.ClusterURL, []*compile.Published{first.Table, second.Table})
+		if len(got) != 1 || got[0].Resource == nil {
+			t.Errorf("from %s to %s: %+v", from.Name(), to.Name(), got)
+		}
+		from, to = to, from
+	}
+	from.Delete(key)
+	s.Settle()
+	if got := changesOf(xdstype.ClusterURL, []*compile.Published{first.Table, second.Table}); len(got) != 1 || got[0].Resource != nil {
+		t.Errorf("a row that is gone: %+v", got)
 	}
 }
