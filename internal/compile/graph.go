@@ -171,7 +171,8 @@ func New(opts Options) *Graph {
 		[]demand.Part{patches.Part(), demand.PublicPart(xdstype.Bundles, in.Roots)},
 	)
 	also := table.Union("secret/wanted by no proxy", secret.CompareKey, table.Same[struct{}], nil,
-		table.Whole(extensions.DeclarePulls(proxies, sec)), table.Whole(backends.Wanted), table.Whole(routed.DeclareServed(s, sec, gw.Served)))
+		table.Whole(extensions.DeclarePulls(proxies, sec)), table.Whole(backends.Wanted),
+		table.Whole(routed.DeclareServed(s, sec, gw.Served)))
 	wants := sec.DeclareWants(proxies, also, gw.Secrets, cl.SidecarSecrets, cl.GatewaySecrets)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))

@@ -130,7 +130,8 @@ func served(w *compiletest.World) string {
 		for name, e := range all {
 			var h routev3.VirtualHost
 			config, _, _ := strings.Cut(name, "/")
-			if slices.Contains(asked, config) && proto.Unmarshal(e.Body, &h) == nil && len(h.GetRoutes()) > 0 && h.GetRoutes()[0].GetRoute() != nil {
+			if slices.Contains(asked, config) && proto.Unmarshal(e.Body, &h) == nil && len(h.GetRoutes()) > 0 &&
+				h.GetRoutes()[0].GetRoute() != nil {
 				out = append(out, strings.TrimPrefix(config, "http.")+": "+h.GetDomains()[0])
 			}
 		}

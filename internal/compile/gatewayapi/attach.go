@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/parents"
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -59,7 +60,7 @@ func (m *maker) declareRoutes(routes *input.Objects) (*table.Table[attachmentKey
 	// This table notes the mistakes of a route once. The tables above have rows for each of its listeners.
 	table.Derive(routes, routes.Name()+"/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			b := builder{maker: m, r: r, route: o, consumer: onlyConsumer(o), note: func(p mesh.Problem) { r.Note(p) }}
+			b := builder{maker: m, r: r, route: o, consumer: parents.OnlyConsumer(o), note: func(p mesh.Problem) { r.Note(p) }}
 			b.build(&networking.VirtualService{})
 		})
 	keep := func(_ *table.Reader, a *attachment) []mesh.Host { return a.hosts }
@@ -97,10 +98,10 @@ func declareRivals(attachments *table.Table[attachmentKey, *attachment]) func(*t
 	return func(r *table.Reader, a *attachment) (kept []mesh.Host) {
 		for _, h := range a.hosts {
 			rivals, _ := table.Get(r, byHost, hostAt{a.listener.key(), h})
-			narrowest := within(h, a.route.Hostnames())
+			narrowest := parents.Within(h, a.route.Hostnames())
 			wins := true
 			for _, o := range rivals.All() {
-				wins = wins && mesh.CompareWidth(within(h, o.route.Hostnames()), narrowest) >= 0
+				wins = wins && mesh.CompareWidth(parents.Within(h, o.route.Hostnames()), narrowest) >= 0
 			}
 			if wins {
 				kept = append(kept, h)
@@ -144,7 +145,7 @@ func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref ga
 	}
 	key = config.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(o.Namespace))), Name: string(ref.Name)}
 	there := m.in.KubernetesGateways
-	_, isService := servedBy(o, ref)
+	_, isService := parents.ServiceOf(o, ref)
 	switch {
 	case isService && !forClients(o.Kind):
 		return key, false, problem(field, code.NotYet, mesh.Info, o.Kind.Word()+"s of a service's clients have no effect yet", "")
@@ -192,7 +193,7 @@ func (f *finder) try(l *listener) *attachment {
 		return nil
 	}
 	f.distinct = true
-	if !takesKind(l, f.route.Kind) {
+	if !parents.Takes(&l.spec, f.route.Kind) {
 		return nil
 	}
 	f.kind = true
@@ -205,7 +206,7 @@ func (f *finder) try(l *listener) *attachment {
 	}
 	f.namespace = true
 	a := &attachment{route: f.route, listener: l}
-	for _, h := range common(l, f.route.Hostnames()) {
+	for _, h := range parents.Common(l.host(), f.route.Hostnames()) {
 		f.host = true
 		if !f.narrower(f.r, l, h) {
 			a.hosts = append(a.hosts, h)
@@ -243,48 +244,6 @@ func (f *finder) why(owner config.Key) (word, message, fix string) {
 	return code.HostNotServed, "another listener of the port has each host of this route", "name that listener, or write other hostnames"
 }
 
-// takesKind reports whether a listener takes routes of a kind.
-func takesKind(l *listener, kind config.Kind) bool {
-	kinds, _ := supported(l)
-	return slices.Contains(kinds, kind)
-}
-
-// supported lists the kinds of routes that a listener takes: those that its protocol is for, and that AllowedRoutes.kinds lists if it does.
-// others: it lists kinds that the listener cannot take.
-func supported(l *listener) (kinds []config.Kind, others bool) {
-	all := kindsOf(l)
-	if l.spec.AllowedRoutes == nil || len(l.spec.AllowedRoutes.Kinds) == 0 {
-		return all, false
-	}
-	for _, k := range l.spec.AllowedRoutes.Kinds {
-		kind, known := config.KindOf(string(value(k.Group, gatewayv1.GroupName)), string(k.Kind))
-		if !known || !slices.Contains(all, kind) {
-			others = true
-		} else if !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds, others
-}
-
-// kindsOf lists the kinds of route that a listener's protocol is for.
-func kindsOf(l *listener) []config.Kind {
-	switch l.spec.Protocol {
-	case gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType:
-		return []config.Kind{config.HTTPRoute, config.GRPCRoute}
-	case gatewayv1.TLSProtocolType:
-		if l.spec.TLS != nil && value(l.spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModeTerminate {
-			return []config.Kind{config.TLSRoute, config.TCPRoute}
-		}
-		return []config.Kind{config.TLSRoute}
-	case gatewayv1.TCPProtocolType:
-		return []config.Kind{config.TCPRoute}
-	case gatewayv1.UDPProtocolType:
-		return []config.Kind{config.UDPRoute}
-	}
-	return nil
-}
-
 // rules makes the VirtualService of a route at a listener.
 func (m *maker) rules(r *table.Reader, a *attachment) *config.Object {
 	spec := &networking.VirtualService{
@@ -293,7 +252,7 @@ func (m *maker) rules(r *table.Reader, a *attachment) *config.Object {
 	names := map[mesh.Host]mesh.Host{}
 	for _, h := range a.hosts {
 		spec.Hosts = append(spec.Hosts, string(h))
-		names[h] = within(h, a.route.Hostnames())
+		names[h] = parents.Within(h, a.route.Hostnames())
 	}
 	b := builder{maker: m, r: r, route: a.route, listener: a.listener, made: config.Made{
 		ByPath: true, Within: names,

@@ -13,7 +13,10 @@
 // So each route and listener have a VirtualService with the hosts that both have in common, and that no narrower listener of the port has.
 // Routes of one host are ordered by how specific their matches are, whichever objects they are from (config.Made.ByPath).
 //
-// requests translates matches and filters, and deployed says which objects a cluster has for a Gateway.
+// Routes whose parents are services have a VirtualService for each, for the sidecars of their clients.
+//
+// requests translates matches and filters, parents reads what routes are bound to, deployed says which objects a cluster has for a Gateway,
+// and verdict has the words of statuses.
 //
 // The package must not know what becomes of a Gateway or a VirtualService.
 package gatewayapi

@@ -172,8 +172,8 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 // usualPorts are the ports of schemes that no address has to name.
 var usualPorts = map[string]int32{"http": 80, "https": 443}
 
-// redirect translates a redirect (HTTPRequestRedirectFilter). The port is that of the scheme if one is written, else the listener's. Without
-// a listener, it is the one that the request was sent to.
+// redirect translates a redirect (HTTPRequestRedirectFilter). The port is that of the scheme if one is written, else the listener's.
+// Without a listener, it is the one that the request was sent to.
 func (b *builder) redirect(f *gatewayv1.HTTPRequestRedirectFilter, more *config.MadeRoute) *networking.HTTPRedirect {
 	out := &networking.HTTPRedirect{
 		Scheme: value(f.Scheme, ""), Authority: string(value(f.Hostname, "")),

@@ -2,11 +2,11 @@ package gatewayapi
 
 import (
 	"cmp"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/parents"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -43,7 +43,7 @@ func (l *listener) key() listenerKey { return listenerKey{l.owner.Key, string(l.
 func (l *listener) field() string { return index("spec.listeners", l.index) }
 
 // host returns the names that the listener is for; "*": all.
-func (l *listener) host() mesh.Host { return hostOf(string(value(l.spec.Hostname, ""))) }
+func (l *listener) host() mesh.Host { return parents.HostOf(string(value(l.spec.Hostname, ""))) }
 
 // ends reports whether a listener ends TLS with certificates of its own (ListenerTLSConfig.mode).
 func ends(_ listenerKey, l *listener) bool {
@@ -162,34 +162,3 @@ func (m *maker) narrower(r *table.Reader, l *listener, host mesh.Host) bool {
 	}
 	return false
 }
-
-// common returns the hosts that a route and a listener have in common (HTTPRouteSpec.hostnames): the narrower of both where one covers the
-// other.
-func common(l *listener, hostnames []gatewayv1.Hostname) (out []mesh.Host) {
-	if len(hostnames) == 0 {
-		return []mesh.Host{l.host()}
-	}
-	for _, h := range hostnames {
-		switch host := hostOf(string(h)); {
-		case l.host().Matches(host):
-			out = append(out, host)
-		case host.Matches(l.host()):
-			out = append(out, l.host())
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// within returns the hostname of a route that has a host: the narrowest one, if several have it.
-func within(host mesh.Host, hostnames []gatewayv1.Hostname) mesh.Host {
-	out := mesh.Host("*")
-	for _, h := range hostnames {
-		if name := hostOf(string(h)); name.Matches(host) && mesh.CompareWidth(name, out) < 0 {
-			out = name
-		}
-	}
-	return out
-}
-
-func hostOf(name string) mesh.Host { return mesh.Host(cmp.Or(name, "*")) }

@@ -2,11 +2,11 @@ package gatewayapi
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -18,7 +18,7 @@ import (
 const mostAncestors = 16
 
 // ofPolicy is the status of a BackendTLSPolicy: it has a part for each Gateway that is ours and has routes to a target. nil: none has.
-func (j judge) ofPolicy(r *table.Reader, o *config.Object) *Status {
+func (j judge) ofPolicy(r *table.Reader, o *config.Object) *verdict.Status {
 	var gateways []config.Key
 	for _, ref := range native[gatewayv1.BackendTLSPolicySpec](o).TargetRefs {
 		if ref.Group != "" || ref.Kind != "Service" {
@@ -34,7 +34,7 @@ func (j judge) ofPolicy(r *table.Reader, o *config.Object) *Status {
 	if len(gateways) == 0 {
 		return nil
 	}
-	out := &Status{}
+	out := &verdict.Status{}
 	conditions := j.ofValidation(r, o)
 	for _, k := range gateways[:min(len(gateways), mostAncestors)] {
 		controller := j.controllerAt(r, k)
@@ -55,8 +55,8 @@ func (j judge) ofPolicy(r *table.Reader, o *config.Object) *Status {
 // ofValidation are the conditions of a BackendTLSPolicy (BackendTLSPolicySpec), which are the same for all its ancestors.
 func (j judge) ofValidation(r *table.Reader, o *config.Object) []metav1.Condition {
 	const references = "spec.validation.caCertificateRefs"
-	accepted := condition(gatewayv1.PolicyConditionAccepted, true, gatewayv1.PolicyReasonAccepted, "")
-	resolved := condition(gatewayv1.BackendTLSPolicyConditionResolvedRefs, true, gatewayv1.BackendTLSPolicyReasonResolvedRefs, "")
+	accepted := verdict.Condition(gatewayv1.PolicyConditionAccepted, true, gatewayv1.PolicyReasonAccepted, "")
+	resolved := verdict.Condition(gatewayv1.BackendTLSPolicyConditionResolvedRefs, true, gatewayv1.BackendTLSPolicyReasonResolvedRefs, "")
 	bad := 0 // references that cannot be used
 	all := native[gatewayv1.BackendTLSPolicySpec](o).Validation.CACertificateRefs
 	for i := range all {
@@ -71,46 +71,31 @@ func (j judge) ofValidation(r *table.Reader, o *config.Object) []metav1.Conditio
 		if p.Code == code.NotSupported {
 			reason = gatewayv1.BackendTLSPolicyReasonInvalidKind
 		}
-		resolved = condition(gatewayv1.BackendTLSPolicyConditionResolvedRefs, false, reason, index(references, i)+": "+p.Message)
+		resolved = verdict.Condition(gatewayv1.BackendTLSPolicyConditionResolvedRefs, false, reason, index(references, i)+": "+p.Message)
 	}
-	p, wrong := j.first(r, o.Key, func(p status.Problem) bool { return whyRejected(p) != "" })
+	p, wrong := j.first(r, o.Key, func(p status.Problem) bool { return verdict.WhyRejected(p) != "" })
 	switch {
 	case wrong:
-		accepted = condition(gatewayv1.PolicyConditionAccepted, false, whyRejected(p), p.Message)
+		accepted = verdict.Condition(gatewayv1.PolicyConditionAccepted, false, verdict.WhyRejected(p), p.Message)
 	case bad > 0 && bad == len(all):
-		accepted = condition(gatewayv1.PolicyConditionAccepted, false, gatewayv1.BackendTLSPolicyReasonNoValidCACertificate,
+		accepted = verdict.Condition(gatewayv1.PolicyConditionAccepted, false, gatewayv1.BackendTLSPolicyReasonNoValidCACertificate,
 			resolved.Message)
 	}
 	return []metav1.Condition{accepted, resolved}
 }
 
-// whyRejected returns the reason of a policy that is not accepted because of a problem; empty: the problem does not keep it from that.
-func whyRejected(p status.Problem) gatewayv1.PolicyConditionReason {
-	switch {
-	case strings.HasPrefix(p.Field, "spec.validation.wellKnownCACertificates"):
-		return gatewayv1.PolicyReasonInvalid
-	case !strings.HasPrefix(p.Field, "spec.targetRefs["):
-		return ""
-	case p.Code == code.Shadowed:
-		return gatewayv1.PolicyReasonConflicted
-	case p.Code == code.UnknownHost, p.Code == code.UnknownPort, p.Code == code.NotSupported:
-		return gatewayv1.PolicyReasonTargetNotFound
-	}
-	return ""
-}
-
 // backendRefs adds to the status of a Gateway whether its certificate for backends can be used (GatewayBackendTLS).
-func (j judge) backendRefs(r *table.Reader, o *config.Object, s *Status) {
+func (j judge) backendRefs(r *table.Reader, o *config.Object, s *verdict.Status) {
 	if clientOf(o) == nil {
 		return
 	}
-	c := condition(gatewayv1.GatewayConditionResolvedRefs, true, gatewayv1.GatewayReasonResolvedRefs, "")
+	c := verdict.Condition(gatewayv1.GatewayConditionResolvedRefs, true, gatewayv1.GatewayReasonResolvedRefs, "")
 	if p, is := j.under(r, o.Key, ClientCertificate, anything); is {
 		reason := gatewayv1.GatewayReasonInvalidClientCertificateRef
 		if p.Code == code.NotGranted {
 			reason = gatewayv1.GatewayReasonRefNotPermitted
 		}
-		c = condition(gatewayv1.GatewayConditionResolvedRefs, false, reason, p.Message)
+		c = verdict.Condition(gatewayv1.GatewayConditionResolvedRefs, false, reason, p.Message)
 	}
-	s.set(c)
+	s.Set(c)
 }

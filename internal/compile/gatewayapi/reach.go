@@ -1,7 +1,6 @@
 package gatewayapi
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -22,15 +21,15 @@ import (
 const mostAddresses = 16
 
 // reach adds the addresses of a Gateway to its status, and their faults to its conditions.
-func (j judge) reach(r *table.Reader, o *config.Object, s *Status) {
+func (j judge) reach(r *table.Reader, o *config.Object, s *verdict.Status) {
 	spec := native[gatewayv1.GatewaySpec](o)
 	reason, wrong := gatewayv1.GatewayReasonUnsupportedAddress, unsupportedAddress(spec)
 	if is := unsupportedParameters(spec); is != "" {
 		reason, wrong = gatewayv1.GatewayReasonInvalidParameters, is
 	}
 	if wrong != "" {
-		s.set(condition(gatewayv1.GatewayConditionAccepted, false, reason, wrong))
-		s.set(condition(gatewayv1.GatewayConditionProgrammed, false, gatewayv1.GatewayReasonInvalid, wrong))
+		s.Set(verdict.Condition(gatewayv1.GatewayConditionAccepted, false, reason, wrong))
+		s.Set(verdict.Condition(gatewayv1.GatewayConditionProgrammed, false, gatewayv1.GatewayReasonInvalid, wrong))
 		return
 	}
 	d, deployed := table.Get(r, j.deployments, o.Key)
@@ -41,7 +40,7 @@ func (j judge) reach(r *table.Reader, o *config.Object, s *Status) {
 	unreached := func(reason gatewayv1.GatewayConditionReason, message string) {
 		if is := meta.FindStatusCondition(s.Conditions, string(gatewayv1.GatewayConditionProgrammed)); is == nil ||
 			is.Reason != string(gatewayv1.GatewayReasonInvalid) {
-			s.set(condition(gatewayv1.GatewayConditionProgrammed, false, reason, message))
+			s.Set(verdict.Condition(gatewayv1.GatewayConditionProgrammed, false, reason, message))
 		}
 	}
 	if d.Unwanted {
@@ -70,16 +69,6 @@ func (j judge) reach(r *table.Reader, o *config.Object, s *Status) {
 		}
 	}
 	s.Addresses = s.Addresses[:min(len(s.Addresses), mostAddresses)]
-}
-
-// set puts a condition in the place of the one of its type.
-func (s *Status) set(c metav1.Condition) {
-	at := slices.IndexFunc(s.Conditions, func(o metav1.Condition) bool { return o.Type == c.Type })
-	if at < 0 {
-		s.Conditions = append(s.Conditions, c)
-		return
-	}
-	s.Conditions[at] = c
 }
 
 // unsupportedParameters says what is wrong with the parameters that a Gateway names for its deployment
@@ -147,9 +136,9 @@ func (j judge) addresses(r *table.Reader, host mesh.Host, balanced bool) (out []
 }
 
 // declareSets counts the ListenerSets of each Gateway that are accepted.
-func (j *judge) declareSets(statuses *table.Table[config.Key, *Status]) {
+func (j *judge) declareSets(statuses *table.Table[config.Key, *verdict.Status]) {
 	accepted := table.Derive(statuses, "gatewayapi/accepted listenersets", config.CompareKey, func(a, b config.Key) bool { return a == b },
-		func(r *table.Reader, k config.Key, s *Status, emit func(config.Key, config.Key)) {
+		func(r *table.Reader, k config.Key, s *verdict.Status, emit func(config.Key, config.Key)) {
 			set, there := table.Get(r, j.in.ListenerSets, k)
 			if !there || !meta.IsStatusConditionTrue(s.Conditions, string(gatewayv1.ListenerSetConditionAccepted)) {
 				return
@@ -160,24 +149,4 @@ func (j *judge) declareSets(statuses *table.Table[config.Key, *Status]) {
 		})
 	j.sets = table.Group(accepted, "gatewayapi/accepted listenersets by gateway", config.CompareKey,
 		func(_ config.Key, gateway config.Key) []config.Key { return []config.Key{gateway} })
-}
-
-// features are those of the Gateway API that are carried out (docs/gateway-api.md), by the names of its conformance suite, sorted.
-func features() (out []gatewayv1.SupportedFeature) {
-	const all = `BackendTLSPolicy BackendTLSPolicySANValidation Gateway GatewayAddressEmpty GatewayBackendClientCertificate
-		GatewayFrontendClientCertificateValidation GatewayFrontendClientCertificateValidationInsecureFallback
-		GatewayHTTPListenerIsolation GatewayInfrastructure GatewayPort8080 GatewayRouteHostnameIntersectionPrecedence
-		GatewayStaticAddresses GRPCRoute GRPCRouteNamedRouteRule HTTPRoute HTTPRoute303RedirectStatusCode HTTPRoute307RedirectStatusCode
-		HTTPRoute308RedirectStatusCode HTTPRouteBackendProtocolH2C HTTPRouteBackendProtocolWebSocket
-		HTTPRouteBackendRequestHeaderModification HTTPRouteBackendTimeout HTTPRouteCORS HTTPRouteDestinationPortMatching
-		HTTPRouteHostRewrite HTTPRouteMethodMatching HTTPRouteNamedRouteRule HTTPRouteParentRefPort HTTPRoutePathRedirect
-		HTTPRoutePathRewrite HTTPRoutePortRedirect HTTPRouteQueryParamMatching HTTPRouteRequestMirror HTTPRouteRequestMultipleMirrors
-		HTTPRouteRequestPercentageMirror HTTPRouteRequestTimeout HTTPRouteResponseHeaderModification HTTPRouteRetry
-		HTTPRouteRetryBackendTimeout HTTPRouteRetryConnectionError HTTPRouteSchemeRedirect ListenerSet ReferenceGrant TCPRoute TLSRoute
-		TLSRouteModeMixed TLSRouteModeTerminate UDPRoute`
-	for name := range strings.FieldsSeq(all) {
-		out = append(out, gatewayv1.SupportedFeature{Name: gatewayv1.FeatureName(name)})
-	}
-	slices.SortFunc(out, func(a, b gatewayv1.SupportedFeature) int { return cmp.Compare(a.Name, b.Name) })
-	return out
 }

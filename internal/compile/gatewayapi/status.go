@@ -1,97 +1,22 @@
 package gatewayapi
 
 import (
-	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/parents"
+	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
-	"fairway/internal/printable"
 	"fairway/internal/table"
 )
-
-// Status is what an object's status says, in the API's own words. Its conditions have neither times nor generations.
-type Status struct {
-	Conditions []metav1.Condition               // of a GatewayClass, Gateway or ListenerSet
-	Listeners  []gatewayv1.ListenerStatus       // of a Gateway or ListenerSet
-	Parents    []gatewayv1.RouteParentStatus    // of a route, with the controller of each
-	Ancestors  []gatewayv1.PolicyAncestorStatus // of a policy, with the controller of each
-	Addressed  bool                             // the addresses of a Gateway are known
-	Addresses  []gatewayv1.GatewayStatusAddress // of a Gateway
-	Sets       int32                            // the number of ListenerSets that a Gateway has accepted
-	Features   []gatewayv1.SupportedFeature     // of a GatewayClass
-}
-
-func sameStatus(a, b *Status) bool { return equality.Semantic.DeepEqual(a, b) }
-
-// Row implements table.Rower.
-func (s *Status) Row() []string {
-	var parts []string
-	add := func(at string, all []metav1.Condition) {
-		var words []string
-		for _, c := range all {
-			word := c.Type + "=" + string(c.Status)
-			if c.Reason != c.Type {
-				word += " " + c.Reason
-			}
-			words = append(words, word)
-		}
-		if len(words) > 0 {
-			parts = append(parts, at+strings.Join(words, ", "))
-		}
-	}
-	add("", s.Conditions)
-	if s.Addressed {
-		var all []string
-		for _, a := range s.Addresses {
-			all = append(all, a.Value)
-		}
-		parts = append(parts, "addresses "+strings.Join(all, ", "))
-	}
-	if s.Sets > 0 {
-		parts = append(parts, fmt.Sprintf("%d ListenerSets", s.Sets))
-	}
-	for _, l := range s.Listeners {
-		var kinds []string
-		for _, k := range l.SupportedKinds {
-			kinds = append(kinds, string(k.Kind))
-		}
-		add(fmt.Sprintf("%s (%d of %s): ", l.Name, l.AttachedRoutes, strings.Join(kinds, ", ")), l.Conditions)
-	}
-	for _, p := range s.Parents {
-		at := string(value(p.ParentRef.Kind, "Gateway")) + " " + string(p.ParentRef.Name)
-		if p.ParentRef.SectionName != nil {
-			at += " " + string(*p.ParentRef.SectionName)
-		}
-		add(at+": ", p.Conditions)
-	}
-	for _, a := range s.Ancestors {
-		add("Gateway "+string(*a.AncestorRef.Namespace)+"/"+string(a.AncestorRef.Name)+": ", a.Conditions)
-	}
-	return []string{strings.Join(parts, "; ")}
-}
-
-const mostMessage = 1 << 10 // bytes
-
-// condition returns one of a status. The types of the words are those of each kind.
-func condition[T, R ~string](typ T, is bool, reason R, message string) metav1.Condition {
-	out := metav1.Condition{Type: string(typ), Status: metav1.ConditionFalse, Reason: string(reason)}
-	if is {
-		out.Status = metav1.ConditionTrue
-	}
-	out.Message = printable.Text(message, mostMessage)
-	return out
-}
 
 // DeclareStatuses declares Statuses and Taken. problems are all problems of each object, and services those of registries. DeclareServed
 // must be called before.
@@ -109,7 +34,7 @@ func (t *Tables) DeclareStatuses(
 	}
 	sets := j.each(t.in.ListenerSets, "gatewayapi/listenerset statuses", j.ofSet)
 	j.declareSets(sets)
-	parts := []table.Part[config.Key, *Status]{
+	parts := []table.Part[config.Key, *verdict.Status]{
 		table.Whole(j.each(t.in.GatewayClasses, "gatewayapi/class statuses", j.class)),
 		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
 		table.Whole(sets),
@@ -118,7 +43,7 @@ func (t *Tables) DeclareStatuses(
 	for _, routes := range append(t.routes(), t.in.UDPRoutes) {
 		parts = append(parts, table.Whole(j.each(routes, routes.Name()+"/statuses", j.ofRoute)))
 	}
-	t.Statuses = table.Union("gatewayapi/statuses", config.CompareKey, sameStatus, nil, parts...)
+	t.Statuses = table.Union("gatewayapi/statuses", config.CompareKey, verdict.Same, nil, parts...)
 }
 
 // judge says what becomes of objects. Mistakes are its problems, which are noted where they are found.
@@ -135,9 +60,11 @@ type judge struct {
 }
 
 // each derives the statuses of objects; nil: an object has none of ours.
-func (j judge) each(of *input.Objects, name string, judge func(*table.Reader, *config.Object) *Status) *table.Table[config.Key, *Status] {
-	return table.Derive(of, name, config.CompareKey, sameStatus,
-		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *Status)) {
+func (j judge) each(
+	of *input.Objects, name string, judge func(*table.Reader, *config.Object) *verdict.Status,
+) *table.Table[config.Key, *verdict.Status] {
+	return table.Derive(of, name, config.CompareKey, verdict.Same,
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *verdict.Status)) {
 			if s := judge(r, o); s != nil {
 				emit(k, s)
 			}
@@ -164,22 +91,22 @@ func (j judge) under(r *table.Reader, k config.Key, field string, is func(rest s
 }
 
 // class is the status of a GatewayClass.
-func (j judge) class(_ *table.Reader, o *config.Object) *Status {
+func (j judge) class(_ *table.Reader, o *config.Object) *verdict.Status {
 	if !IsOurs(native[gatewayv1.GatewayClassSpec](o).ControllerName) {
 		return nil
 	}
-	return &Status{Features: features(), Conditions: []metav1.Condition{
-		condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, ""),
+	return &verdict.Status{Features: verdict.Features(), Conditions: []metav1.Condition{
+		verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, ""),
 	}}
 }
 
 // ofGateway is the status of a Gateway that is ours.
-func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
+func (j judge) ofGateway(r *table.Reader, o *config.Object) *verdict.Status {
 	s := j.ofListeners(r, listenersOf(o, o.Key), gatewayv1.GatewayReasonInvalid)
 	sets, _ := table.Get(r, j.sets, o.Key)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
 	if fallsBack(o) {
-		s.Conditions = append(s.Conditions, condition(gatewayv1.GatewayConditionInsecureFrontendValidationMode, true,
+		s.Conditions = append(s.Conditions, verdict.Condition(gatewayv1.GatewayConditionInsecureFrontendValidationMode, true,
 			gatewayv1.GatewayReasonConfigurationChanged, "spec.tls.frontend lets clients in without a valid certificate"))
 	}
 	j.reach(r, o, s)
@@ -188,27 +115,27 @@ func (j judge) ofGateway(r *table.Reader, o *config.Object) *Status {
 }
 
 // ofSet is the status of a ListenerSet of a Gateway that is ours.
-func (j judge) ofSet(r *table.Reader, o *config.Object) *Status {
+func (j judge) ofSet(r *table.Reader, o *config.Object) *verdict.Status {
 	gateway, ok, wrong := j.parent(r, o)
 	switch {
 	case !table.Has(r, j.gateways, gateway):
 		return nil
 	case !ok:
-		return &Status{Conditions: []metav1.Condition{
-			condition(gatewayv1.ListenerSetConditionAccepted, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
-			condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
+		return &verdict.Status{Conditions: []metav1.Condition{
+			verdict.Condition(gatewayv1.ListenerSetConditionAccepted, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
+			verdict.Condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 		}}
 	}
 	return j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
 }
 
 // ofListeners is the status of an object with these listeners. invalid is why it is not programmed if none of them is valid.
-func (j judge) ofListeners(r *table.Reader, all []*listener, invalid gatewayv1.GatewayConditionReason) *Status {
-	s := &Status{}
+func (j judge) ofListeners(r *table.Reader, all []*listener, invalid gatewayv1.GatewayConditionReason) *verdict.Status {
+	s := &verdict.Status{}
 	for _, l := range all {
 		s.Listeners = append(s.Listeners, j.ofListener(r, l))
 	}
-	s.Conditions = conditionsOf(s.Listeners, invalid)
+	s.Conditions = verdict.OfListeners(s.Listeners, invalid)
 	return s
 }
 
@@ -221,41 +148,9 @@ func (j judge) controllerAt(r *table.Reader, gateway config.Key) gatewayv1.Gatew
 	return j.controllerOf(r, o)
 }
 
-// conditionsOf are the conditions of a Gateway or ListenerSet with these listeners: the words are the same.
-func conditionsOf(all []gatewayv1.ListenerStatus, invalid gatewayv1.GatewayConditionReason) []metav1.Condition {
-	valid, programmed := 0, 0
-	var wrong, waits []string
-	for _, l := range all {
-		switch is := meta.FindStatusCondition(l.Conditions, string(gatewayv1.ListenerConditionProgrammed)); {
-		case is.Status == metav1.ConditionTrue:
-			valid, programmed = valid+1, programmed+1
-		case is.Reason == string(gatewayv1.ListenerReasonPending):
-			valid++
-			waits = append(waits, is.Message)
-		default:
-			wrong = append(wrong, string(l.Name))
-		}
-	}
-	accepted := condition(gatewayv1.GatewayConditionAccepted, true, gatewayv1.GatewayReasonAccepted, "")
-	if len(wrong) > 0 {
-		accepted = condition(gatewayv1.GatewayConditionAccepted, valid > 0, gatewayv1.GatewayReasonListenersNotValid,
-			"listeners that are not valid: "+strings.Join(wrong, ", "))
-	}
-	is := func(programmed bool, reason gatewayv1.GatewayConditionReason, message string) []metav1.Condition {
-		return []metav1.Condition{accepted, condition(gatewayv1.GatewayConditionProgrammed, programmed, reason, message)}
-	}
-	switch {
-	case programmed > 0:
-		return is(true, gatewayv1.GatewayReasonProgrammed, "")
-	case len(waits) > 0:
-		return is(false, gatewayv1.GatewayReasonPending, waits[0])
-	}
-	return is(false, invalid, accepted.Message)
-}
-
 // ofListener is the status of a listener.
 func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus {
-	kinds, others := supported(l)
+	kinds, others := parents.Supported(&l.spec)
 	out := gatewayv1.ListenerStatus{Name: l.spec.Name, SupportedKinds: []gatewayv1.RouteGroupKind{}}
 	for _, k := range kinds {
 		group := gatewayv1.Group(gatewayv1.GroupName)
@@ -266,9 +161,9 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 	clients := j.lackingAuthority(r, l)
 	accepted, conflicted := j.accepted(r, l, clients)
 	refs := j.resolved(r, l, clients, others)
-	programmed := condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
+	programmed := verdict.Condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, "")
 	no := func(reason gatewayv1.ListenerConditionReason, message string) {
-		programmed = condition(gatewayv1.ListenerConditionProgrammed, false, reason, message)
+		programmed = verdict.Condition(gatewayv1.ListenerConditionProgrammed, false, reason, message)
 	}
 	switch {
 	case conflicted.Status == metav1.ConditionTrue:
@@ -287,16 +182,16 @@ func (j judge) ofListener(r *table.Reader, l *listener) gatewayv1.ListenerStatus
 
 // accepted returns whether a listener is accepted, and whether another one excludes it.
 func (j judge) accepted(r *table.Reader, l *listener, clients unverified) (accepted, conflicted metav1.Condition) {
-	conflicted = condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
+	conflicted = verdict.Condition(gatewayv1.ListenerConditionConflicted, false, gatewayv1.ListenerReasonNoConflicts, "")
 	no := func(reason gatewayv1.ListenerConditionReason, message string) metav1.Condition {
-		return condition(gatewayv1.ListenerConditionAccepted, false, reason, message)
+		return verdict.Condition(gatewayv1.ListenerConditionAccepted, false, reason, message)
 	}
 	if p, is := j.under(r, l.owner.Key, l.field(), conflicting); is {
 		reason := gatewayv1.ListenerReasonHostnameConflict
 		if p.Code == code.PortConflict {
 			reason = gatewayv1.ListenerReasonProtocolConflict
 		}
-		return no(reason, p.Message), condition(gatewayv1.ListenerConditionConflicted, true, reason, p.Message)
+		return no(reason, p.Message), verdict.Condition(gatewayv1.ListenerConditionConflicted, true, reason, p.Message)
 	}
 	if clients.all {
 		return no(gatewayv1.ListenerReasonNoValidCACertificate, clients.message), conflicted
@@ -311,13 +206,13 @@ func (j judge) accepted(r *table.Reader, l *listener, clients unverified) (accep
 		}
 		return no(reason, p.Message), conflicted
 	}
-	return condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, ""), conflicted
+	return verdict.Condition(gatewayv1.ListenerConditionAccepted, true, gatewayv1.ListenerReasonAccepted, ""), conflicted
 }
 
 // resolved returns whether what a listener refers to is there. others: it lists kinds of routes that it cannot take.
 func (j judge) resolved(r *table.Reader, l *listener, clients unverified, others bool) metav1.Condition {
 	no := func(reason gatewayv1.ListenerConditionReason, message string) metav1.Condition {
-		return condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, message)
+		return verdict.Condition(gatewayv1.ListenerConditionResolvedRefs, false, reason, message)
 	}
 	if p, is := j.under(r, l.owner.Key, l.field()+certificates, anything); is {
 		if p.Code == code.NotGranted {
@@ -335,7 +230,7 @@ func (j judge) resolved(r *table.Reader, l *listener, clients unverified, others
 		return no(gatewayv1.ListenerReasonInvalidRouteKinds,
 			"allowedRoutes.kinds has kinds that a listener of protocol "+string(l.spec.Protocol)+" does not take")
 	}
-	return condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
+	return verdict.Condition(gatewayv1.ListenerConditionResolvedRefs, true, gatewayv1.ListenerReasonResolvedRefs, "")
 }
 
 // certificates is the field of a listener that names its certificates.
@@ -354,15 +249,16 @@ func unserved(rest string, p status.Problem) bool {
 }
 
 // ofRoute is the status of a route; nil: none of its parents is ours.
-func (j judge) ofRoute(r *table.Reader, o *config.Object) *Status {
-	out := &Status{}
-	refs := condition(gatewayv1.RouteConditionResolvedRefs, true, gatewayv1.RouteReasonResolvedRefs, "")
-	if p, is := j.first(r, o.Key, unresolved); is {
-		refs = condition(gatewayv1.RouteConditionResolvedRefs, false, whyUnresolved(p), p.Message)
+func (j judge) ofRoute(r *table.Reader, o *config.Object) *verdict.Status {
+	out := &verdict.Status{}
+	refs := verdict.Condition(gatewayv1.RouteConditionResolvedRefs, true, gatewayv1.RouteReasonResolvedRefs, "")
+	if p, is := j.first(r, o.Key, verdict.Unresolved); is {
+		refs = verdict.Condition(gatewayv1.RouteConditionResolvedRefs, false, verdict.WhyUnresolved(p), p.Message)
 	}
 	rest := []metav1.Condition{refs}
-	if p, is := j.first(r, o.Key, unsupported); is {
-		rest = append(rest, condition(gatewayv1.RouteConditionPartiallyInvalid, true, gatewayv1.RouteReasonUnsupportedValue, p.Message))
+	if p, is := j.first(r, o.Key, verdict.Unsupported); is {
+		rest = append(rest,
+			verdict.Condition(gatewayv1.RouteConditionPartiallyInvalid, true, gatewayv1.RouteReasonUnsupportedValue, p.Message))
 	}
 	for i, ref := range o.Parents() {
 		at := index("spec.parentRefs", i)
@@ -370,9 +266,9 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *Status {
 		if controller == "" {
 			continue
 		}
-		accepted := condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, "")
+		accepted := verdict.Condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, "")
 		if p, is := j.under(r, o.Key, at, anything); is {
-			accepted = condition(gatewayv1.RouteConditionAccepted, false, whyRefused(p), p.Message)
+			accepted = verdict.Condition(gatewayv1.RouteConditionAccepted, false, verdict.WhyRefused(p), p.Message)
 		}
 		out.Parents = append(out.Parents, gatewayv1.RouteParentStatus{
 			ParentRef: ref, ControllerName: controller, Conditions: append([]metav1.Condition{accepted}, rest...),
@@ -386,7 +282,7 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *Status {
 
 // controllerOfParent returns the controller of what a reference of a route binds it to; empty: it is not ours.
 func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, ref gatewayv1.ParentReference) gatewayv1.GatewayController {
-	if _, is := servedBy(o, ref); is {
+	if _, is := parents.ServiceOf(o, ref); is {
 		return ownController
 	}
 	owner, ours, _ := j.parentOf(r, o, at, ref)
@@ -398,41 +294,4 @@ func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, 
 		owner, _, _ = j.parent(r, set)
 	}
 	return j.controllerAt(r, owner)
-}
-
-func whyRefused(p status.Problem) gatewayv1.RouteConditionReason {
-	switch p.Code {
-	case code.UnknownGateway, code.UnknownHost, code.UnknownPort:
-		return gatewayv1.RouteReasonNoMatchingParent
-	case code.HostNotServed:
-		return gatewayv1.RouteReasonNoMatchingListenerHostname
-	case code.NotGranted:
-		return gatewayv1.RouteReasonNotAllowedByListeners
-	}
-	return gatewayv1.RouteReasonUnsupportedValue
-}
-
-// atBackend reports whether a problem is of a reference to a backend.
-func atBackend(p status.Problem) bool {
-	return strings.Contains(p.Field, ".backendRefs[") || strings.Contains(p.Field, ".requestMirror.backendRef")
-}
-
-// unresolved reports whether a problem is that a backend cannot be used.
-func unresolved(p status.Problem) bool { return atBackend(p) && whyUnresolved(p) != "" }
-
-func whyUnresolved(p status.Problem) gatewayv1.RouteConditionReason {
-	switch p.Code {
-	case code.NotGranted:
-		return gatewayv1.RouteReasonRefNotPermitted
-	case code.NotSupported:
-		return gatewayv1.RouteReasonInvalidKind
-	case code.UnknownHost, code.UnknownPort, code.NoPort:
-		return gatewayv1.RouteReasonBackendNotFound
-	}
-	return ""
-}
-
-// unsupported reports whether a problem is that a rule asks for something that is not carried out.
-func unsupported(p status.Problem) bool {
-	return (p.Code == code.NotSupported || p.Code == code.NotYet) && strings.HasPrefix(p.Field, "spec.rules[") && !atBackend(p)
 }

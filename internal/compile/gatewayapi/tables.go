@@ -4,6 +4,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
@@ -16,7 +17,7 @@ import (
 type Tables struct {
 	maker
 	// Statuses are what the statuses of objects say that are ours, or that are bound to such.
-	Statuses *table.Table[config.Key, *Status]
+	Statuses *table.Table[config.Key, *verdict.Status]
 	// Here are the Gateways with proxies that are connected to this control plane.
 	Here *table.Table[config.Key, struct{}]
 	// Elsewhere are those with proxies that are connected to others, by control plane. Only statuses are made from it.

@@ -76,7 +76,8 @@ func (c *checker) parents() {
 		c.eachPort(func(field string, port uint32) {
 			if _, has := seen.Service.Port(port); !has {
 				c.note(mesh.Problem{Field: field, Code: code.UnknownPort, Severity: mesh.Error,
-					Message: string(host) + " has no port " + routeName(port) + ": the route has no clients there", Fix: c.ports(seen.Service)})
+					Message: string(host) + " has no port " + routeName(port) + ": the route has no clients there",
+					Fix:     c.ports(seen.Service)})
 			}
 		})
 	}

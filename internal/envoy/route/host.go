@@ -169,9 +169,9 @@ func configuration(name string, inline []*routev3.VirtualHost) *routev3.RouteCon
 	}
 }
 
-// NoHost is a host that no request is for (RFC 6761, section 6.4). A route configuration that could be without virtual hosts has one of this
-// name: Envoy holds listeners back until the first virtual host comes. A configuration that has vhds only while there are some would be
-// wrong: it ends the subscription before the last virtual host is removed, and Envoy serves that again when vhds comes back.
+// NoHost is a host that no request is for (RFC 6761, section 6.4). A route configuration that could be without virtual hosts has one of
+// this name: Envoy holds listeners back until the first virtual host comes. A configuration that has vhds only while there are some would
+// be wrong: it ends the subscription before the last virtual host is removed, and Envoy serves that again when vhds comes back.
 const NoHost mesh.Host = "nothing.invalid"
 
 // Encode encodes a route configuration whose virtual hosts are separate resources, named by the configuration's name, a slash and their own
