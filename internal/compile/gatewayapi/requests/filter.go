@@ -60,9 +60,12 @@ func Share(f *gatewayv1.HTTPRequestMirrorFilter) *networking.Percent {
 	return nil
 }
 
-// CORS translates a filter of type CORS (HTTPCORSFilter).
+// CORS translates a filter of type CORS (HTTPCORSFilter). A preflight request of an origin that is not allowed is answered without the
+// headers that would allow it, and does not reach the backend.
 func CORS(f *gatewayv1.HTTPCORSFilter) *networking.CorsPolicy {
-	out := &networking.CorsPolicy{MaxAge: durationpb.New(time.Duration(max(f.MaxAge, 0)) * time.Second)}
+	out := &networking.CorsPolicy{
+		MaxAge: durationpb.New(time.Duration(max(f.MaxAge, 0)) * time.Second), UnmatchedPreflights: networking.CorsPolicy_IGNORE,
+	}
 	for _, o := range f.AllowOrigins {
 		out.AllowOrigins = append(out.AllowOrigins, origin(string(o)))
 	}
