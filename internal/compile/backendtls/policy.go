@@ -133,14 +133,14 @@ func (t *Tables) settingsOf(r *table.Reader, o *config.Object) *settings {
 		why := t.authorities(r, o, i, ref)
 		switch {
 		case why == (secret.Missing{}):
-			names = append(names, string(ref.Name))
+			names = append(names, tls.InConfigMap(o.Namespace, string(ref.Name)))
 		case out.lacks == (secret.Missing{}) || why.Unread:
 			out.lacks = why
 		}
 	}
 	if len(names) > 0 && !out.lacks.Unread {
 		slices.Sort(names)
-		out.lacks, out.tls.CredentialName = secret.Missing{}, tls.InConfigMap(o.Namespace, slices.Compact(names)...)
+		out.lacks, out.tls.CredentialName = secret.Missing{}, secret.Together(slices.Compact(names))
 	}
 	return out
 }

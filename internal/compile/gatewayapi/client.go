@@ -73,7 +73,8 @@ func (t *Tables) declareClients() {
 		})
 }
 
-// IsName reports whether a Secret or a ConfigMap can have a name. The API lets references have any.
+// IsName reports whether a Secret or a ConfigMap can have a name. The API's schema lets references have any, and a credential with a slash
+// or a colon means an object of another namespace, which no ReferenceGrant allows.
 func IsName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // Lead says that a Gateway has routes to a host.

@@ -81,7 +81,7 @@ func (m *maker) authority(r *table.Reader, v *verification, i int) (credential s
 	case ref.Group != "" || ref.Kind != "ConfigMap":
 		return problem(".kind", code.NotSupported,
 			fmt.Sprintf("%s of group %q holds no authorities", ref.Kind, ref.Group), "name a ConfigMap")
-	case !plain(name):
+	case !IsName(name):
 		return problem(".name", code.BadName, strconv.Quote(name)+" is not the name of a ConfigMap",
 			"write the name alone; namespace has a field of its own")
 	case !m.granted(r, reference{

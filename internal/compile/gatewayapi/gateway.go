@@ -128,7 +128,7 @@ func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gate
 		return problem(code.NotSupported,
 			fmt.Sprintf("%s of group %q is not a certificate", value(ref.Kind, "Secret"), value(ref.Group, "")), "name a Secret")
 	}
-	if !plain(name) {
+	if !IsName(name) {
 		return problem(code.BadName, strconv.Quote(name)+" is not the name of a Secret",
 			"write the name alone; namespace has a field of its own")
 	}
@@ -145,10 +145,6 @@ func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gate
 	}
 	return name, nil
 }
-
-// plain reports whether a name is that of an object alone. The API's schema lets it have any characters, and a credential with some of
-// these means an object of another namespace, which no ReferenceGrant allows.
-func plain(name string) bool { return !strings.ContainsAny(name, "/:,") }
 
 // index is the path of an element of a list.
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

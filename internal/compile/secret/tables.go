@@ -171,9 +171,6 @@ func (t *Tables) build(r *table.Reader, u Need, foreign bool) (Key, *envoy.Encod
 	if bad != (Missing{}) && !foreign {
 		return k, nil
 	}
-	if authority && k.ConfigMap {
-		return k, t.joined(r, u.Name, k)
-	}
 	if authority {
 		from, ok := t.authority(r, k)
 		if !ok {
@@ -186,19 +183,6 @@ func (t *Tables) build(r *table.Reader, u Need, foreign bool) (Key, *envoy.Encod
 		return k, envoy.Encode(tls.Certificate(u.Name, c.Chain, c.Key.PEM(), c.Staple))
 	}
 	return k, nil
-}
-
-// joined makes a secret of the authorities of one or more ConfigMaps (tls.InConfigMap); nil: one of them holds none.
-func (t *Tables) joined(r *table.Reader, resource string, k Key) *envoy.Encoded {
-	var certificates, revoked []byte
-	for name := range strings.SplitSeq(k.Name, ",") {
-		c := t.get(r, Key{Namespace: k.Namespace, Name: name, ConfigMap: true})
-		if c == nil || c.CA == nil {
-			return nil
-		}
-		certificates, revoked = appendPEM(certificates, c.CA), appendPEM(revoked, c.CRL)
-	}
-	return envoy.Encode(tls.Authorities(resource, certificates, revoked))
 }
 
 // together makes a secret with the authorities of several ConfigMaps. If one of them has none, there is no secret: clients that it would

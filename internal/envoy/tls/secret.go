@@ -39,11 +39,8 @@ func ConfigMap(written string) (name string, ok bool) {
 	return name, ok && name != "" && !strings.Contains(name, "://")
 }
 
-// InConfigMap returns the name of a credential in a ConfigMap, as users write it. Several names mean the authorities of all of them
-// together; users cannot write that: no ConfigMap has a comma in its name.
-func InConfigMap(namespace string, names ...string) string {
-	return mapScheme + namespace + "/" + strings.Join(names, ",")
-}
+// InConfigMap returns the name of a credential in a ConfigMap, as users write it.
+func InConfigMap(namespace, name string) string { return mapScheme + namespace + "/" + name }
 
 // CredentialOf parses the resource name of a secret. The name of a ConfigMap keeps its scheme.
 func CredentialOf(resource string) (name string, authority bool) {
