@@ -92,7 +92,7 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults,
 	}
 	o := cluster.Outbound{
 		Key: k.Cluster, Service: t.Service, Port: t.Port, Policy: t.Policy, Rule: t.Rule,
-		Credentials: t.delivers(k), Discovery: t.Discovery, Defaults: d,
+		Credentials: t.delivers(k), Gateway: k.Layer.Kind == mesh.GatewayLayer, Discovery: t.Discovery, Defaults: d,
 	}
 	switch settings := t.Policy.TLS; {
 	case t.Backend != nil:

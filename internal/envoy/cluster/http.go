@@ -42,6 +42,8 @@ func (o Outbound) httpOptions() map[string]*anypb.Any {
 		options.UpstreamProtocolOptions = asDownstream(http2(http))
 	case onlyHTTP2:
 		options.UpstreamProtocolOptions = explicitHTTP2(http2(http))
+	case negotiated:
+		options.UpstreamProtocolOptions = byALPN(http2(http))
 	default:
 		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil &&
 			options.HttpFilters == nil {
@@ -65,8 +67,12 @@ const (
 	onlyHTTP1 spoken = iota
 	onlyHTTP2
 	clientsProtocol // the protocol that the client uses
+	negotiated      // what the server chooses when TLS begins (ALPN)
 )
 
+// spoken returns what is spoken to a port. If its protocol is not known, a sidecar's listener detects what the client speaks, and the server
+// speaks that, too. What the clients of a gateway speak says nothing of the server: browsers agree on HTTP/2 with every gateway that ends
+// TLS.
 func (o Outbound) spoken() spoken {
 	http := o.Policy.ConnectionPool.GetHttp()
 	switch {
@@ -74,8 +80,10 @@ func (o Outbound) spoken() spoken {
 		return clientsProtocol
 	case o.Port.Protocol.IsHTTP2():
 		return onlyHTTP2
-	case o.Port.Protocol == mesh.Unknown:
+	case o.Port.Protocol == mesh.Unknown && !o.Gateway:
 		return clientsProtocol
+	case o.Port.Protocol == mesh.Unknown && originates(o.Policy.TLS) && o.Discovery != Named:
+		return negotiated
 	case upgrades(http.GetH2UpgradePolicy(), o.Defaults.UpgradeHTTP2 && o.Port.Protocol.IsHTTP()):
 		return onlyHTTP2
 	}
@@ -121,6 +129,12 @@ func asDownstream(http2 *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOption
 			HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
 		},
 	}
+}
+
+func byALPN(http2 *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOptions_AutoConfig {
+	return &httpv3.HttpProtocolOptions_AutoConfig{AutoConfig: &httpv3.HttpProtocolOptions_AutoHttpConfig{
+		HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: http2,
+	}}
 }
 
 func explicitHTTP2(options *corev3.Http2ProtocolOptions) *httpv3.HttpProtocolOptions_ExplicitHttpConfig_ {

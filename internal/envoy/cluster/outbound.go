@@ -77,6 +77,7 @@ type Outbound struct {
 	// Credentials says that secrets which the policy names can reach the proxy: it is a gateway, or the rule picks it
 	// by its workloadSelector (ClientTLSSettings.credential_name).
 	Credentials bool
+	Gateway     bool // the cluster is a gateway's
 	Discovery   Discovery
 	Load        *endpointv3.ClusterLoadAssignment // if Discovery is Inline
 	// Identities are the identities that the service's endpoints may have in mutual TLS; none: any of the mesh.
