@@ -147,7 +147,7 @@ func (m *maker) parentOf(r *table.Reader, o *config.Object, field string, ref ga
 	there := m.in.KubernetesGateways
 	_, isService := parents.ServiceOf(o, ref)
 	switch {
-	case isService && !forClients(o.Kind):
+	case isService && !parents.TakesClients(o.Kind):
 		return key, false, problem(field, code.NotYet, mesh.Info, o.Kind.Word()+"s of a service's clients have no effect yet", "")
 	case isService:
 		return key, false, nil // services.go has these
@@ -254,7 +254,7 @@ func (m *maker) rules(r *table.Reader, a *attachment) *config.Object {
 		spec.Hosts = append(spec.Hosts, string(h))
 		names[h] = parents.Within(h, a.route.Hostnames())
 	}
-	b := builder{maker: m, r: r, route: a.route, listener: a.listener, made: config.Made{
+	b := builder{maker: m, r: r, route: a.route, listener: &a.listener.spec, made: config.Made{
 		ByPath: true, Within: names,
 		Fields: []config.MadeOf{
 			{Field: "spec", Of: "spec"}, {Field: "spec.hosts", Of: "spec.hostnames"}, {Field: "spec.gateways", Of: "spec.parentRefs"},

@@ -18,8 +18,8 @@ type builder struct {
 	*maker
 	r        *table.Reader
 	route    *config.Object
-	listener *listener // nil: the rules are for the clients of a service, or only problems are looked for
-	ports    []int     // indexes of the route's parentRefs that name the ports of the service; none: the rules are for all ports
+	listener *gatewayv1.Listener // nil: the rules are for the clients of a service, or only problems are looked for
+	ports    []int               // indexes of the route's parentRefs that name the ports of the service; none: the rules are for all ports
 	// consumer says that the rules are only for clients in the route's own namespace. They may send requests to services of other
 	// namespaces by themselves: no ReferenceGrant is needed.
 	consumer bool

@@ -1,9 +1,6 @@
 package gatewayapi
 
 import (
-	"fmt"
-	"strings"
-
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -150,7 +147,7 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 	case f.ResponseHeaderModifier != nil:
 		out.Headers.Response = requests.Headers(f.ResponseHeaderModifier)
 	case f.RequestRedirect != nil:
-		out.Redirect = b.redirect(f.RequestRedirect, more)
+		out.Redirect, more.Prefix = requests.Redirect(f.RequestRedirect, b.listener)
 	case f.URLRewrite != nil:
 		out.Rewrite, more.Prefix = requests.Rewrite(f.URLRewrite)
 	case f.RequestMirror != nil:
@@ -169,32 +166,6 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 	return true
 }
 
-// usualPorts are the ports of schemes that no address has to name.
-var usualPorts = map[string]int32{"http": 80, "https": 443}
-
-// redirect translates a redirect (HTTPRequestRedirectFilter). The port is that of the scheme if one is written, else the listener's.
-// Without a listener, it is the one that the request was sent to.
-func (b *builder) redirect(f *gatewayv1.HTTPRequestRedirectFilter, more *config.MadeRoute) *networking.HTTPRedirect {
-	out := &networking.HTTPRedirect{
-		Scheme: value(f.Scheme, ""), Authority: string(value(f.Hostname, "")),
-		RedirectCode: uint32(value(f.StatusCode, 302)), //nolint:gosec // the schema bounds it
-	}
-	scheme, port := out.Scheme, usualPorts[out.Scheme]
-	if scheme == "" && b.listener != nil {
-		scheme, port = strings.ToLower(string(b.listener.spec.Protocol)), b.listener.spec.Port
-	}
-	if f.Port != nil {
-		port = *f.Port
-	}
-	if port != usualPorts[scheme] || b.listener == nil && port != 0 {
-		out.RedirectPort = &networking.HTTPRedirect_Port{Port: uint32(port)} //nolint:gosec // the schema bounds it
-	}
-	if f.Path != nil {
-		out.Uri, more.Prefix = value(f.Path.ReplaceFullPath, ""), f.Path.ReplacePrefixMatch
-	}
-	return out
-}
-
 // times translates timeouts and retries (HTTPRouteTimeouts, HTTPRouteRetry).
 func (b *builder) times(out *networking.HTTPRoute, more *config.MadeRoute, in httpRule) {
 	if in.timeouts != nil {
@@ -205,15 +176,7 @@ func (b *builder) times(out *networking.HTTPRoute, more *config.MadeRoute, in ht
 			more.TryTimeout = d
 		}
 	}
-	if r := in.retry; r != nil {
-		out.Retries = &networking.HTTPRetry{Attempts: int32(value(r.Attempts, 1))} //nolint:gosec // the schema bounds it
-		on := []string{"connect-failure", "refused-stream", "unavailable", "cancelled"}
-		for _, c := range r.Codes {
-			on = append(on, fmt.Sprint(c))
-		}
-		out.Retries.RetryOn = strings.Join(on, ",")
-		if d, ok := requests.Duration(r.Backoff); ok && d > 0 {
-			out.Retries.Backoff = durationpb.New(d)
-		}
+	if in.retry != nil {
+		out.Retries = requests.Retries(in.retry)
 	}
 }

@@ -17,13 +17,9 @@ import (
 // Such a route decides for the requests that sidecars send to the service, as a VirtualService of gateway "mesh" does. In the namespace of
 // the service it is for all clients; in another namespace, it is for the clients there, who have it in place of the former.
 
-// routesOfClients are the kinds of routes that may be bound to the clients of a service, and forClients reports whether a kind is one.
+// routesOfClients are the kinds of routes that may be bound to the clients of a service (parents.TakesClients).
 func (m *maker) routesOfClients() []*input.Objects {
 	return []*input.Objects{m.in.HTTPRoutes, m.in.GRPCRoutes, m.in.TCPRoutes}
-}
-
-func forClients(k config.Kind) bool {
-	return k == config.HTTPRoute || k == config.GRPCRoute || k == config.TCPRoute
 }
 
 // declareForServices makes a VirtualService of each route and each service whose clients it is for.

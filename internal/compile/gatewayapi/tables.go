@@ -81,6 +81,7 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		attached, made := m.declareRoutes(routes)
 		attachments, rules = append(attachments, table.Whole(attached)), append(rules, table.Whole(made))
 	}
+	rules = append(rules, table.Whole(m.declareMisdirected()))
 	for _, routes := range m.routesOfClients() {
 		rules = append(rules, table.Whole(m.declareForServices(routes)))
 	}

@@ -38,5 +38,19 @@ func Within(host mesh.Host, hostnames []gatewayv1.Hostname) mesh.Host {
 	return out
 }
 
+// Below returns the hosts that each wildcard among them covers, sorted; a wildcard that covers none is left out.
+func Below(hosts []mesh.Host) map[mesh.Host][]mesh.Host {
+	out := map[mesh.Host][]mesh.Host{}
+	slices.Sort(hosts)
+	for _, host := range hosts {
+		for _, above := range host.Wildcards() {
+			if _, has := slices.BinarySearch(hosts, above); has {
+				out[above] = append(out[above], host)
+			}
+		}
+	}
+	return out
+}
+
 // HostOf returns the host that a hostname means; empty: every host.
 func HostOf(name string) mesh.Host { return mesh.Host(cmp.Or(name, "*")) }

@@ -28,6 +28,11 @@ func ServiceOf(o *config.Object, ref gatewayv1.ParentReference) (Service, bool) 
 	return Service{}, false
 }
 
+// TakesClients reports whether routes of a kind may be bound to the clients of a service.
+func TakesClients(k config.Kind) bool {
+	return k == config.HTTPRoute || k == config.GRPCRoute || k == config.TCPRoute
+}
+
 // HasClients reports whether a route is for the clients of some service.
 func HasClients(o *config.Object) bool {
 	return slices.ContainsFunc(o.Parents(), func(ref gatewayv1.ParentReference) bool {

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -35,6 +36,32 @@ func Headers(f *gatewayv1.HTTPHeaderFilter) *networking.Headers_HeaderOperations
 	put(&out.Set, f.Set)
 	put(&out.Add, f.Add)
 	return out
+}
+
+// usualPorts are the ports of schemes that no address has to name.
+var usualPorts = map[string]int32{"http": 80, "https": 443}
+
+// Redirect translates a redirect (HTTPRequestRedirectFilter). The port is that of the scheme if one is written, else the listener's.
+// Without a listener, it is the one that the request was sent to. prefix takes the place of the path prefix that a request was matched by.
+func Redirect(f *gatewayv1.HTTPRequestRedirectFilter, l *gatewayv1.Listener) (out *networking.HTTPRedirect, prefix *string) {
+	out = &networking.HTTPRedirect{
+		Scheme: value(f.Scheme, ""), Authority: string(value(f.Hostname, "")),
+		RedirectCode: uint32(value(f.StatusCode, 302)), //nolint:gosec // the schema bounds it
+	}
+	scheme, port := out.Scheme, usualPorts[out.Scheme]
+	if scheme == "" && l != nil {
+		scheme, port = strings.ToLower(string(l.Protocol)), l.Port
+	}
+	if f.Port != nil {
+		port = *f.Port
+	}
+	if port != usualPorts[scheme] || l == nil && port != 0 {
+		out.RedirectPort = &networking.HTTPRedirect_Port{Port: uint32(port)} //nolint:gosec // the schema bounds it
+	}
+	if f.Path != nil {
+		out.Uri, prefix = value(f.Path.ReplaceFullPath, ""), f.Path.ReplacePrefixMatch
+	}
+	return out, prefix
 }
 
 // Rewrite translates a rewrite (HTTPURLRewriteFilter). prefix takes the place of the matched path prefix (config.MadeRoute); nil: it stays.
@@ -93,6 +120,20 @@ func origin(o string) *networking.StringMatch {
 		return text(string(gatewayv1.PathMatchRegularExpression), ".*")
 	}
 	return text(string(gatewayv1.PathMatchRegularExpression), strings.ReplaceAll(regexp.QuoteMeta(o), `\*`, `[^/]+`))
+}
+
+// Retries translates retries (HTTPRouteRetry).
+func Retries(r *gatewayv1.HTTPRouteRetry) *networking.HTTPRetry {
+	out := &networking.HTTPRetry{Attempts: int32(value(r.Attempts, 1))} //nolint:gosec // the schema bounds it
+	on := []string{"connect-failure", "refused-stream", "unavailable", "cancelled"}
+	for _, c := range r.Codes {
+		on = append(on, fmt.Sprint(c))
+	}
+	out.RetryOn = strings.Join(on, ",")
+	if d, ok := Duration(r.Backoff); ok && d > 0 {
+		out.Backoff = durationpb.New(d)
+	}
+	return out
 }
 
 // Duration reads a duration (GEP-2257), whose form the schema judged.
