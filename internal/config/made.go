@@ -45,6 +45,8 @@ type MadeRoute struct {
 	Prefix *string
 	// TryTimeout is the timeout of each try (HTTPRouteTimeouts.backendRequest); 0: that of the whole request.
 	TryTimeout time.Duration
+	// Upto is the share of the requests that the route and those before it with the same matches take, of a million; 0: all that match.
+	Upto uint32
 }
 
 // MadeOf says that a field, with all below it, is made of a field of the other object.
@@ -121,7 +123,7 @@ func (m *Made) String() string {
 		out += fmt.Sprint(" ", m.Within) // in the order of the hosts
 	}
 	for _, r := range m.Routes {
-		out += fmt.Sprint(" ", r.Missing, r.TryTimeout)
+		out += fmt.Sprint(" ", r.Missing, r.TryTimeout, r.Upto)
 		if r.Prefix != nil {
 			out += " " + strconv.Quote(*r.Prefix)
 		}

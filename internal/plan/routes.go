@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"fairway/internal/envoy/route"
 	"fairway/internal/interpret"
 	"fairway/internal/interpret/way"
 )
@@ -85,9 +86,10 @@ func shortener(host string) func(string) string {
 	return func(text string) string { return own.ReplaceAllString(text, "subset ") }
 }
 
-// unknownHosts reports whether a virtual host is for all hosts that no other one is for, or there is none.
+// unknownHosts reports whether a virtual host is for all hosts that no other one is for, or for none, or there is none.
 func unknownHosts(v *routev3.VirtualHost) bool {
-	return v == nil || v.GetName() == "allow_any" || v.GetName() == "block_all"
+	return v == nil || v.GetName() == "allow_any" || v.GetName() == "block_all" ||
+		slices.Equal(v.GetDomains(), []string{string(route.NoHost)})
 }
 
 // hostName is how users know a virtual host: its first domain, with its port if it has one.

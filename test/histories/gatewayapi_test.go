@@ -98,7 +98,9 @@ func (d draw) httpRoute() string {
 			"filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: X, name: x}}]",
 			"filters: [{type: URLRewrite, urlRewrite: {hostname: in.example.com}}]")
 		if !strings.Contains(then, "Redirect") {
-			then = strings.TrimPrefix(then+", backendRefs: "+list([]string{d.backend(), d.backend()}), ", ")
+			rewritten := strings.TrimSuffix(d.backend(), "}") + pick(d, "", "",
+				", filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /x}}}]") + "}"
+			then = strings.TrimPrefix(then+", backendRefs: "+list([]string{rewritten, d.backend()}), ", ")
 		}
 		rules = append(rules, "{"+match+then+pick(d, "", ", timeouts: {request: 3s, backendRequest: 1s}")+"}")
 	}

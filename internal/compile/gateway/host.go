@@ -95,6 +95,9 @@ func (t *Tables) declareHosts() {
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(mesh.Shelf{Layer: k.Layer}), t.build(r, k, byAge(claims)))
 		})
+	t.claimed = table.Keys(t.Claims, "gateway/claimed routes", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
+		return []routeKey{{k.Host.Layer, k.Host.Route}}
+	}).SkipInOrigins()
 }
 
 func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {
@@ -235,12 +238,10 @@ func (s *Server) redirects() bool { return s.Class == HTTP && s.Spec.GetTls().Ge
 // takesAll reports whether a server is for hosts of every name.
 func (s *Server) takesAll() bool { return len(s.serverNames()) == 0 }
 
-// declareOwn builds a virtual host for each host that a server answers for, or route.NoHost's if there is none.
+// declareOwn builds a virtual host for each host that a server answers for, or route.NoHost's if neither it nor a rule has one.
 func (t *Tables) declareOwn() {
 	wishes := table.Derive(t.serving, "gateway/own hosts",
-		func(a, b ownKey) int {
-			return cmp.Or(compareHost(a.host, b.host), compareServer(a.server, b.server))
-		},
+		func(a, b ownKey) int { return cmp.Or(compareHost(a.host, b.host), compareServer(a.server, b.server)) },
 		table.Same[bool],
 		func(_ *table.Reader, k ServerKey, s *Server, emit func(ownKey, bool)) {
 			name, hosts := routeName(k, s), s.names()
@@ -254,10 +255,12 @@ func (t *Tables) declareOwn() {
 				emit(ownKey{HostKey{k.Port.Layer, name, k.Port.Port, host}, k}, s.redirects())
 			}
 		})
-	byHost := table.Group(wishes, "gateway/own hosts by host", compareHost,
-		func(k ownKey, _ bool) []HostKey { return []HostKey{k.host} })
+	byHost := table.Group(wishes, "gateway/own hosts by host", compareHost, func(k ownKey, _ bool) []HostKey { return []HostKey{k.host} })
 	t.OwnHosts = table.Derive(byHost, "gateway/own virtual hosts", mesh.CompareResourceKey, envoy.Same,
-		func(_ *table.Reader, k HostKey, wishes table.Rows[ownKey, bool], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, k HostKey, wishes table.Rows[ownKey, bool], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			if k.Host == route.NoHost && table.Has(r, t.claimed, routeKey{k.Layer, k.Route}) {
+				return
+			}
 			toHTTPS := false
 			for _, redirects := range wishes.All() {
 				toHTTPS = toHTTPS || redirects

@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/requests"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -31,9 +32,9 @@ type builder struct {
 func (b *builder) build(to *networking.VirtualService) {
 	switch spec := b.route.Native.(type) {
 	case *gatewayv1.HTTPRouteSpec:
-		b.http(to, spec)
+		b.http(to, requests.OfHTTP(spec))
 	case *gatewayv1.GRPCRouteSpec:
-		b.grpc(to, spec)
+		b.http(to, requests.OfGRPC(spec))
 	case *gatewayv1.TLSRouteSpec:
 		for i, rule := range spec.Rules {
 			b.connections(to, index("spec.rules", i), rule.BackendRefs)
@@ -65,8 +66,9 @@ func (b *builder) lost() string {
 // nowhere is a host that no service can have: requests to it are answered as those to a service that is not there.
 const nowhere = "~"
 
-// destination returns the destination of a reference to a backend. at is the destination's field in the VirtualService.
-func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectReference) *networking.Destination {
+// destination returns the destination of a reference to a backend. at is the destination's field in the VirtualService. broken says that
+// requests must not reach the backend, for a reason that is noted.
+func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectReference, broken bool) *networking.Destination {
 	of := config.MadeOf{Field: at, Of: field}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(b.route.Namespace)))
 	out := &networking.Destination{}
@@ -92,7 +94,7 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 			"no ReferenceGrant in namespace %s lets %ss of namespace %s name Service %s: %s",
 			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name, b.lost()), "let the Service's owner write one")
 	}
-	if out.Host == "" {
+	if out.Host == "" || broken {
 		out.Host, of.Foreign = nowhere, true
 	}
 	b.made.Fields = append(b.made.Fields, of,
@@ -123,7 +125,7 @@ func (b *builder) connections(to *networking.VirtualService, field string, refs 
 	for i, ref := range refs {
 		at := index(own+".route", i) + ".destination"
 		routes = append(routes, &networking.RouteDestination{
-			Destination: b.destination(index(field+".backendRefs", i), at, ref.BackendObjectReference), Weight: value(ref.Weight, 1),
+			Destination: b.destination(index(field+".backendRefs", i), at, ref.BackendObjectReference, false), Weight: value(ref.Weight, 1),
 		})
 	}
 	if !byName {

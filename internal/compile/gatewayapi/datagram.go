@@ -65,7 +65,7 @@ func (b *builder) shares(spec *gatewayv1.UDPRouteSpec) (out []Backend) {
 	const rule = "spec.rules[0].backendRefs"
 	for i, ref := range spec.Rules[0].BackendRefs {
 		field := index(rule, i)
-		to := b.destination(field, "", ref.BackendObjectReference)
+		to := b.destination(field, "", ref.BackendObjectReference, false)
 		backend := Backend{Field: field, Port: to.GetPort().GetNumber(), Weight: uint32(max(value(ref.Weight, 1), 0))}
 		if to.GetHost() != nowhere {
 			backend.Host = mesh.FullHost(to.GetHost(), b.route.Namespace, b.in.DomainSuffix())

@@ -11,53 +11,29 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// httpRule is a rule of an HTTPRoute or a GRPCRoute.
-type httpRule struct {
-	field    string
-	name     string
-	matches  []*networking.HTTPMatchRequest
-	filters  []gatewayv1.HTTPRouteFilter
-	backends []gatewayv1.HTTPBackendRef
-	timeouts *gatewayv1.HTTPRouteTimeouts
-	retry    *gatewayv1.HTTPRouteRetry
-	missing  uint32 // status of requests to a backend that is not there
-}
-
-// http adds the rules of an HTTPRoute.
-func (b *builder) http(to *networking.VirtualService, spec *gatewayv1.HTTPRouteSpec) {
-	for i, rule := range spec.Rules {
-		one := httpRule{
-			field: index("spec.rules", i), name: string(value(rule.Name, "")), filters: rule.Filters, backends: rule.BackendRefs,
-			timeouts: rule.Timeouts, retry: rule.Retry, missing: 500,
+// http adds the rules of an HTTPRoute or a GRPCRoute.
+func (b *builder) http(to *networking.VirtualService, rules []requests.Rule) {
+	for _, rule := range rules {
+		if rule.Sessions {
+			b.problem(rule.Field+".sessionPersistence", code.NotYet,
+				"the field has no effect yet: requests of a session go to any backend", "leave it out")
 		}
-		for _, m := range rule.Matches {
-			one.matches = append(one.matches, requests.Match(m))
+		for _, part := range rule.Apart() {
+			b.rule(to, part)
 		}
-		if rule.SessionPersistence != nil {
-			b.notYet(one.field+".sessionPersistence", sessionless)
-		}
-		b.rule(to, one)
 	}
 }
 
-// sessionless is what a route with sessionPersistence does.
-const sessionless = "requests of a session go to any backend"
-
-// notYet notes a part that is not carried out.
-func (b *builder) notYet(field, what string) {
-	b.problem(field, code.NotYet, "the field has no effect yet: "+what, "leave it out")
-}
-
 // rule adds a route of requests.
-func (b *builder) rule(to *networking.VirtualService, in httpRule) {
+func (b *builder) rule(to *networking.VirtualService, in requests.Rule) {
 	own := index("spec.http", len(to.Http))
-	out := &networking.HTTPRoute{Name: in.name}
-	more := config.MadeRoute{Missing: in.missing}
-	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: in.field})
+	out := &networking.HTTPRoute{Name: in.Name}
+	more := config.MadeRoute{Missing: in.Missing, Upto: in.Upto}
+	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: in.Field})
 	b.matches(out, in, own)
 	whole := true
-	for j, f := range in.filters {
-		whole = b.filter(out, &more, index(in.field+".filters", j), own, f) && whole
+	for j, f := range in.Filters {
+		whole = b.filter(out, &more, index(in.Field+".filters", j), own, f) && whole
 	}
 	b.times(out, &more, in)
 	switch {
@@ -65,14 +41,14 @@ func (b *builder) rule(to *networking.VirtualService, in httpRule) {
 		answer(out, 500) // a filter that cannot be carried out must not be left out
 	case out.Redirect != nil:
 	default:
-		b.backends(out, in, own)
+		b.backends(out, &more, in, own)
 	}
 	to.Http = append(to.Http, out)
 	b.made.Routes = append(b.made.Routes, more)
 }
 
 // matches adds the matches of a rule, each once for each port that the route is for.
-func (b *builder) matches(out *networking.HTTPRoute, in httpRule, own string) {
+func (b *builder) matches(out *networking.HTTPRoute, in requests.Rule, own string) {
 	add := func(m *networking.HTTPMatchRequest, of string) (at string) {
 		at = index(own+".match", len(out.Match))
 		b.made.Fields = append(b.made.Fields, config.MadeOf{Field: at, Of: of})
@@ -80,19 +56,19 @@ func (b *builder) matches(out *networking.HTTPRoute, in httpRule, own string) {
 		return at
 	}
 	if len(b.ports) == 0 {
-		for j, m := range in.matches {
-			add(m, index(in.field+".matches", j))
+		for j, m := range in.Matches {
+			add(m, index(in.Field+".matches", j))
 		}
 		return
 	}
 	for _, ref := range b.ports {
-		if len(in.matches) == 0 {
-			b.portOf(add(&networking.HTTPMatchRequest{Port: b.port(ref)}, in.field), ref)
+		if len(in.Matches) == 0 {
+			b.portOf(add(&networking.HTTPMatchRequest{Port: b.port(ref)}, in.Field), ref)
 		}
-		for j, m := range in.matches {
+		for j, m := range in.Matches {
 			m = proto.CloneOf(m)
 			m.Port = b.port(ref)
-			b.portOf(add(m, index(in.field+".matches", j)), ref)
+			b.portOf(add(m, index(in.Field+".matches", j)), ref)
 		}
 	}
 }
@@ -104,34 +80,37 @@ func answer(out *networking.HTTPRoute, status uint32) {
 }
 
 // backends adds the backends of a rule with their weights (HTTPRouteRule.backendRefs).
-func (b *builder) backends(out *networking.HTTPRoute, in httpRule, own string) {
+func (b *builder) backends(out *networking.HTTPRoute, more *config.MadeRoute, in requests.Rule, own string) {
 	total := int64(0)
-	for j, ref := range in.backends {
-		field, at := index(in.field+".backendRefs", j), index(own+".route", j)
-		d := &networking.HTTPRouteDestination{
-			Destination: b.destination(field, at+".destination", ref.BackendObjectReference), Weight: value(ref.Weight, 1),
-		}
-		total += int64(d.Weight)
-		one := &networking.HTTPRoute{}
+	for j, ref := range in.Backends {
+		field, at := index(in.Field+".backendRefs", in.First+j), index(own+".route", j)
+		one, broken := &networking.HTTPRoute{}, false
 		for k, f := range ref.Filters {
-			switch f.Type {
-			case gatewayv1.HTTPRouteFilterRequestHeaderModifier, gatewayv1.HTTPRouteFilterResponseHeaderModifier:
-				b.filter(one, &config.MadeRoute{}, index(field+".filters", k), at, f)
-			default:
-				b.problem(index(field+".filters", k), code.NotSupported, "a backend cannot have a filter of type "+string(f.Type)+
-					": requests to it are answered 500", "write the filter for the whole rule")
-				d.Destination.Host = nowhere
+			whole := out // the only backend of a part
+			if requests.Heads(f) {
+				whole = one
+			}
+			if f.RequestRedirect != nil {
+				b.problem(index(field+".filters", k), code.NotSupported,
+					"a backend cannot have a redirect: requests to it are answered 500", "write the filter for the whole rule")
+				broken = true
+			} else if !b.filter(whole, more, index(field+".filters", k), at, f) {
+				broken = true
 			}
 		}
-		d.Headers = one.Headers
+		d := &networking.HTTPRouteDestination{
+			Destination: b.destination(field, at+".destination", ref.BackendObjectReference, broken), Weight: value(ref.Weight, 1),
+			Headers: one.Headers,
+		}
+		total += int64(d.Weight)
 		out.Route = append(out.Route, d)
 	}
 	switch {
-	case len(in.backends) == 0:
-		b.problem(in.field, code.NoRoute, "the rule has no backendRefs: its requests are answered 500", "name a Service")
+	case len(in.Backends) == 0:
+		b.problem(in.Field, code.NoRoute, "the rule has no backendRefs: its requests are answered 500", "name a Service")
 		answer(out, 500)
 	case total == 0:
-		b.problem(in.field+".backendRefs", code.BadWeights, "all weights are 0: requests are answered 503", "give one a weight")
+		b.problem(in.Field+".backendRefs", code.BadWeights, "all weights are 0: requests are answered 503", "give one a weight")
 		answer(out, 503)
 	}
 }
@@ -153,7 +132,7 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 	case f.RequestMirror != nil:
 		at := index(own+".mirrors", len(out.Mirrors)) + ".destination"
 		out.Mirrors = append(out.Mirrors, &networking.HTTPMirrorPolicy{
-			Destination: b.destination(field+".requestMirror.backendRef", at, f.RequestMirror.BackendRef),
+			Destination: b.destination(field+".requestMirror.backendRef", at, f.RequestMirror.BackendRef, false),
 			Percentage:  requests.Share(f.RequestMirror),
 		})
 	case f.CORS != nil:
@@ -167,16 +146,16 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 }
 
 // times translates timeouts and retries (HTTPRouteTimeouts, HTTPRouteRetry).
-func (b *builder) times(out *networking.HTTPRoute, more *config.MadeRoute, in httpRule) {
-	if in.timeouts != nil {
-		if d, ok := requests.Duration(in.timeouts.Request); ok && d > 0 {
+func (b *builder) times(out *networking.HTTPRoute, more *config.MadeRoute, in requests.Rule) {
+	if in.Timeouts != nil {
+		if d, ok := requests.Duration(in.Timeouts.Request); ok && d > 0 {
 			out.Timeout = durationpb.New(d)
 		}
-		if d, ok := requests.Duration(in.timeouts.BackendRequest); ok {
+		if d, ok := requests.Duration(in.Timeouts.BackendRequest); ok {
 			more.TryTimeout = d
 		}
 	}
-	if in.retry != nil {
-		out.Retries = requests.Retries(in.retry)
+	if in.Retry != nil {
+		out.Retries = requests.Retries(in.Retry)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"regexp"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	users "fairway/internal/config"
@@ -15,6 +17,11 @@ import (
 func extend(r *routev3.Route, more users.MadeRoute) {
 	if more.Prefix != nil {
 		replacePrefix(r, *more.Prefix)
+	}
+	if more.Upto > 0 { // Envoy compares one random number of a request with the shares of all routes
+		r.Match.RuntimeFraction = &corev3.RuntimeFractionalPercent{
+			DefaultValue: &typev3.FractionalPercent{Numerator: more.Upto, Denominator: typev3.FractionalPercent_MILLION},
+		}
 	}
 	action := r.GetRoute()
 	if action == nil {

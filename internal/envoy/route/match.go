@@ -141,7 +141,8 @@ func (b *Builder) query(out *routev3.RouteMatch, field string, in map[string]*ne
 func CatchAll(r *routev3.Route) bool {
 	m := r.GetMatch()
 	p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix)
-	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0
+	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0 &&
+		m.GetRuntimeFraction() == nil
 }
 
 // byElements makes a prefix match whole path elements: /a takes /a and /a/b, but not /ab.
