@@ -95,9 +95,6 @@ func (t *Tables) declareHosts() {
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(mesh.Shelf{Layer: k.Layer}), t.build(r, k, byAge(claims)))
 		})
-	t.claimed = table.Keys(t.Claims, "gateway/claimed routes", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
-		return []routeKey{{k.Host.Layer, k.Host.Route}}
-	}).SkipInOrigins()
 }
 
 func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {
@@ -238,7 +235,7 @@ func (s *Server) redirects() bool { return s.Class == HTTP && s.Spec.GetTls().Ge
 // takesAll reports whether a server is for hosts of every name.
 func (s *Server) takesAll() bool { return len(s.serverNames()) == 0 }
 
-// declareOwn builds a virtual host for each host that a server answers for, or route.NoHost's if neither it nor a rule has one.
+// declareOwn builds a virtual host for each host that a server answers for, or route.NoHost's if there is none.
 func (t *Tables) declareOwn() {
 	wishes := table.Derive(t.serving, "gateway/own hosts",
 		func(a, b ownKey) int { return cmp.Or(compareHost(a.host, b.host), compareServer(a.server, b.server)) },
@@ -257,10 +254,7 @@ func (t *Tables) declareOwn() {
 		})
 	byHost := table.Group(wishes, "gateway/own hosts by host", compareHost, func(k ownKey, _ bool) []HostKey { return []HostKey{k.host} })
 	t.OwnHosts = table.Derive(byHost, "gateway/own virtual hosts", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k HostKey, wishes table.Rows[ownKey, bool], emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if k.Host == route.NoHost && table.Has(r, t.claimed, routeKey{k.Layer, k.Route}) {
-				return
-			}
+		func(_ *table.Reader, k HostKey, wishes table.Rows[ownKey, bool], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			toHTTPS := false
 			for _, redirects := range wishes.All() {
 				toHTTPS = toHTTPS || redirects

@@ -42,16 +42,13 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 				emit(mesh.ResourceKey{Shelf: shelf, Name: k.name}, t.outbound(r, k.name, v))
 			}
 		})
-	t.declareNoHosts(proxied, held)
+	t.declareNoHosts(proxied)
 }
 
 // declareNoHosts adds a virtual host to route configurations that are needed even if there is none.
-func (t *Tables) declareNoHosts(proxied, held *table.Table[routeKey, struct{}]) {
+func (t *Tables) declareNoHosts(proxied *table.Table[routeKey, struct{}]) {
 	t.noHosts = table.Derive(proxied, "route/virtual hosts of no host", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k routeKey, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if table.Has(r, held, k) {
-				return
-			}
+		func(_ *table.Reader, k routeKey, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			name := k.name + "/" + string(route.NoHost)
 			emit(mesh.ResourceKey{Shelf: k.shelf, Name: name}, envoy.Encode(route.Host(name, []string{string(route.NoHost)}, nil)))
 		})
