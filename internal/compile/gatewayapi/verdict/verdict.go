@@ -63,7 +63,7 @@ func (s *Status) Row() []string {
 		add(fmt.Sprintf("%s (%d of %s): ", l.Name, l.AttachedRoutes, strings.Join(kinds, ", ")), l.Conditions)
 	}
 	for _, p := range s.Parents {
-		at := string(kindOf(p.ParentRef)) + " " + string(p.ParentRef.Name)
+		at := kindOf(p.ParentRef) + " " + string(p.ParentRef.Name)
 		if p.ParentRef.SectionName != nil {
 			at += " " + string(*p.ParentRef.SectionName)
 		}
