@@ -58,33 +58,38 @@ func (p *Publisher) Publish(turn table.Turn) int {
 	return p.published
 }
 
-// changesOf lists the turn's changes of resources of a type. If a row is gone from one table and another one has its key now, it is not
-// gone, whichever of both tables is first.
+// changesOf lists the turn's changes of resources of a type. If a row is gone from one table and another table has its key now, proxies
+// keep the resource.
 func changesOf(typeURL string, tables []*compile.Published) (out []library.Change) {
-	gone := map[mesh.ResourceKey]struct{}{}
-	for _, t := range tables {
-		for c := range table.Changes(t) {
-			if !c.Has {
-				gone[c.Key] = struct{}{}
-			}
-		}
-	}
-	moved := map[mesh.ResourceKey]struct{}{}
-	for _, t := range tables {
-		for c := range table.Changes(t) {
-			if _, is := gone[c.Key]; is && c.Has {
-				moved[c.Key] = struct{}{}
-			}
+	var gone []rowChange
+	add := func(c rowChange) {
+		if change, ok := change(typeURL, c); ok {
+			out = append(out, change)
 		}
 	}
 	for _, t := range tables {
 		for c := range table.Changes(t) {
-			if _, is := moved[c.Key]; is && !c.Has {
-				continue
+			if c.Has {
+				add(c)
+			} else {
+				gone = append(gone, c)
 			}
-			if change, ok := change(typeURL, c); ok {
-				out = append(out, change)
+		}
+	}
+	if len(gone) == 0 {
+		return out
+	}
+	held := map[mesh.ResourceKey]struct{}{}
+	for _, t := range tables {
+		for c := range table.Changes(t) {
+			if c.Has {
+				held[c.Key] = struct{}{}
 			}
+		}
+	}
+	for _, c := range gone {
+		if _, moved := held[c.Key]; !moved {
+			add(c)
 		}
 	}
 	return out

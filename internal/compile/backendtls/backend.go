@@ -61,7 +61,7 @@ func (b *Backend) Equal(o *Backend) bool {
 		slices.Equal(b.needs, o.needs) && proto.Equal(b.TLS, o.TLS)
 }
 
-// Of returns how the gateways of a layer connect to a port of a host; nil: as without a policy.
+// Of returns how a policy makes the gateways of a layer connect to a port of a host. It returns nil if no policy is for the port.
 func (t *Tables) Of(r *table.Reader, l mesh.Layer, host mesh.Host, port string) *Backend {
 	all, _ := table.Get(r, t.chosen, host)
 	s := all[port]

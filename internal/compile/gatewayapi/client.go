@@ -29,7 +29,7 @@ func CompareClient(a, b ClientKey) int {
 type Client struct {
 	Gateway           config.Key
 	Namespace, Secret string
-	// Refused is why the Gateway cannot name it; empty: it can. A problem of the Gateway says so.
+	// Refused is the reason why the Gateway may not use the Secret, as its problem says it. It is empty if the Gateway may.
 	Refused string
 }
 

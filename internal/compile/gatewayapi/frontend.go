@@ -16,7 +16,7 @@ import (
 	"fairway/internal/table"
 )
 
-// verification is how a Gateway wants clients to be verified (FrontendTLSValidation), and the field that says so.
+// verification holds a Gateway's settings for the verification of clients (FrontendTLSValidation), and their field.
 type verification struct {
 	gateway *config.Object
 	field   string

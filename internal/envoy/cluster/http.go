@@ -70,9 +70,9 @@ const (
 	negotiated      // what the server chooses when TLS begins (ALPN)
 )
 
-// spoken returns what is spoken to a port. If its protocol is not known, a sidecar's listener detects what the client speaks, and the
-// server speaks that, too. What the clients of a gateway speak says nothing of the server: browsers agree on HTTP/2 with every gateway
-// that ends TLS.
+// spoken returns the version of HTTP that the proxy uses for a port. If the protocol of the port is not known, a sidecar uses the client's
+// version, because the client meant the server. A gateway does not: browsers use HTTP/2 with every gateway that ends TLS, whatever the
+// server takes.
 func (o Outbound) spoken() spoken {
 	http := o.Policy.ConnectionPool.GetHttp()
 	switch {

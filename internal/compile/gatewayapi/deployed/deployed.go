@@ -82,8 +82,8 @@ func ByHand(spec *gatewayv1.GatewaySpec) bool {
 	})
 }
 
-// Of returns the objects of a Gateway with these listeners, without the labels that name the Gateway and its class. It notes what has no
-// effect.
+// Of describes the objects of a Gateway with these listeners. The caller adds the labels that name the Gateway and its class. Of notes
+// fields that have no effect.
 func Of(o *config.Object, listeners iter.Seq[*gatewayv1.Listener], note func(mesh.Problem)) *Deployment {
 	spec := o.Native.(*gatewayv1.GatewaySpec)
 	revision, _ := o.Labels.Get("istio.io/rev")

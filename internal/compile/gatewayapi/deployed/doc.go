@@ -1,5 +1,5 @@
 // Package deployed says which objects a cluster has for a Gateway of the Gateway API: the name, labels and ports of its Deployment and
-// Service. Of is where to start reading. All functions are pure.
+// Service. Start reading at Of. All functions are pure.
 //
 // The specification is that of GatewayInfrastructure and of GatewaySpec.addresses; names are Istio's.
 //
