@@ -77,7 +77,7 @@ func (c *checker) parents() {
 			if _, has := seen.Service.Port(port); !has {
 				c.note(mesh.Problem{Field: field, Code: code.UnknownPort, Severity: mesh.Error,
 					Message: string(host) + " has no port " + routeName(port) + ": the route has no clients there",
-					Fix:     c.ports(seen.Service)})
+					Fix:     "it has " + portsOf(seen.Service)})
 			}
 		})
 	}
@@ -101,13 +101,13 @@ func (c *checker) eachPort(do func(field string, port uint32)) {
 	}
 }
 
-// ports says which ports a service has.
-func (c *checker) ports(s *mesh.Service) string {
+// portsOf lists the ports of a service, for problems.
+func portsOf(s *mesh.Service) string {
 	var have []string
 	for _, p := range s.Ports {
 		have = append(have, routeName(p.Number))
 	}
-	return "it has " + strings.Join(have, ", ")
+	return strings.Join(have, ", ")
 }
 
 // quickRoutes is how many routes Envoy builds in about a second.
@@ -191,17 +191,14 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 	if _, ok := s.Port(n); ok || n == 0 && len(s.Ports) < 2 {
 		return
 	}
-	var have []string
-	for _, p := range s.Ports {
-		have = append(have, routeName(p.Number))
-	}
+	have := portsOf(s)
 	if n == 0 && !c.behindGateway() {
 		own := func(h string) bool { return c.t.sc.FullHost(h, c.rule.Namespace) == s.Key.Host }
 		if !slices.ContainsFunc(c.rule.Spec.GetHosts(), own) {
 			c.note(mesh.Problem{Field: field, Code: code.NoPort, Severity: mesh.Info,
 				Message: string(s.Key.Host) + " has several ports and none is named: requests go to the port that they were sent to, and " +
 					"are answered 503 where it has no such port",
-				Fix: "set port.number to one of " + strings.Join(have, ", ")})
+				Fix: "set port.number to one of " + have})
 		}
 		return
 	}
@@ -213,7 +210,7 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 			Message: string(s.Key.Host) + " has several ports and none is named: " +
 				"a gateway sends requests to the port that it listens on itself, " +
 				"and answers 503 where the service has no such port",
-			Fix: "set port.number to one of " + strings.Join(have, ", "),
+			Fix: "set port.number to one of " + have,
 		})
 		return
 	}
@@ -222,7 +219,7 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 		Code:     code.UnknownPort,
 		Severity: mesh.Error,
 		Message:  string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered " + c.missing(),
-		Fix:      "it has " + strings.Join(have, ", "),
+		Fix:      "it has " + have,
 	})
 }
 
