@@ -45,7 +45,8 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 	t.declareNoHosts(proxied)
 }
 
-// declareNoHosts adds a virtual host to route configurations that are needed even if there is none.
+// declareNoHosts adds a virtual host to route configurations that are needed even if there is none. It is there beside others, too: which
+// virtual hosts a shelf has depends on the proxies that are connected, and what one proxy is sent must not depend on others.
 func (t *Tables) declareNoHosts(proxied *table.Table[routeKey, struct{}]) {
 	t.noHosts = table.Derive(proxied, "route/virtual hosts of no host", mesh.CompareResourceKey, envoy.Same,
 		func(_ *table.Reader, k routeKey, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
