@@ -14,8 +14,9 @@ import (
 
 // Times of a Tracker.
 const (
-	firstStep = 250 * time.Millisecond // between two looks at the streams while something is pending; it doubles up to lastStep
+	firstStep = 40 * time.Millisecond // from something new to a look at the streams; while it is pending, the time doubles up to lastStep
 	lastStep  = 5 * time.Second
+	rest      = 20 // firstStep is so many times longer than a look took, if that is more
 	// settle is how long proxies may take to come back after the start: what was in force then is not live before.
 	settle = 10 * time.Second
 	late   = 10 * time.Second // after that an object that is pending is said not to be live
@@ -201,7 +202,7 @@ func (t *Tracker) Run(ctx context.Context, synced <-chan struct{}, streams Strea
 	t.mu.Lock()
 	t.settled = t.now().Add(settle)
 	t.mu.Unlock()
-	step := firstStep
+	step, first := firstStep, firstStep
 	timer := time.NewTimer(step)
 	defer timer.Stop()
 	shared, at := "", time.Time{}
@@ -210,15 +211,17 @@ func (t *Tracker) Run(ctx context.Context, synced <-chan struct{}, streams Strea
 		case <-ctx.Done():
 			return
 		case <-t.woken:
-			if step > firstStep { // something new
-				step = firstStep
+			if step > first { // something new
+				step = first
 				timer.Reset(step)
 			}
 			continue
 		case <-timer.C:
 		}
 		if t.waits() {
+			begun := time.Now()
 			t.look(streams, turns)
+			first = max(firstStep, rest*time.Since(begun))
 		}
 		if text := t.text(); text != shared && t.now().Sub(at) >= shareEvery {
 			t.share(text)
