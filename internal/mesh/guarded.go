@@ -16,6 +16,12 @@ var agentPorts = []uint32{15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021
 // IsAgentPort reports whether Envoy or its agent listens on a port by default. No listener for a service may use it on loopback.
 func IsAgentPort(port uint32) bool { return slices.Contains(agentPorts, port) }
 
+// gatewayPorts are those of agentPorts that Envoy and its agent open on the machine of a gateway, too.
+var gatewayPorts = []uint32{15000, 15020, 15021, 15090}
+
+// IsGatewayPort reports whether Envoy or its agent listens on a port of every gateway by default, so that it cannot listen there for others.
+func IsGatewayPort(port uint32) bool { return slices.Contains(gatewayPorts, port) }
+
 // Guarded reports whether an address leads to something that Envoy, its agent or the control plane serves to its own machine only. No rule
 // may lead there, regardless of its author. ports are further guarded ports. folder is where the agent of this mesh keeps its sockets; if
 // it is "", only the agent's default folder counts.

@@ -39,6 +39,7 @@ type Gate struct {
 	used    map[string]charge           // by namespace: the sum of its heavy objects
 	own     map[string]float64          // by namespace: hosts × ports of its ServiceEntries
 	roots   map[config.Key]keys         // by delegate: VirtualServices that name it
+	routes  map[config.Key]keys         // by Gateway and ListenerSet: objects that may weigh much with it
 	rules   map[mesh.Host]keys          // DestinationRules with a weight that may grow much with their host, by host
 	full    map[string]keys             // by namespace: refused objects
 	trial   *undo                       // nil: no trial goes on
@@ -83,7 +84,7 @@ func New(opts Options, next source.Keeper) *Gate {
 		services: map[mesh.ServiceKey]uint16{}, slices: map[mesh.SliceKey]float64{}, entries: map[config.Key]entrySize{},
 		large:   map[config.Key][]mesh.Host{},
 		tracked: map[config.Key]*objectState{}, used: map[string]charge{}, own: map[string]float64{},
-		roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
+		roots: map[config.Key]keys{}, routes: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
 	}
 }
 
@@ -122,6 +123,9 @@ func inOrder(objects []*config.Object) []*config.Object {
 			}
 			return 2
 		case *networking.DestinationRule, *networking.EnvoyFilter, *networking.Sidecar:
+			return 2
+		}
+		if len(o.Parents()) > 0 {
 			return 2
 		}
 		return 0
@@ -320,12 +324,12 @@ func (p *pass) refuse(h *objectState, why string, before bool) {
 	p.setProblems(k, []mesh.Problem{overBudget(h, why, before && !h.denies)})
 }
 
-// withdraw takes an object out of force, because the mesh has grown or the limits were lowered.
+// withdraw takes an object out of force, because the mesh has grown or the limits were lowered. The removal goes on without a weight, so
+// that it does not wait for a turn of its own: the object would be built at its new size first.
 func (p *pass) withdraw(h *objectState, why string) {
 	k := h.object.Key
 	p.charge(h, charge{})
 	h.inForce = nil
-	p.weighs(h)
 	p.out.Set.Objects = slices.DeleteFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
 	p.noLonger(k)
 	p.refuse(h, why, false)

@@ -8,10 +8,13 @@ import (
 	"testing"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -249,6 +252,50 @@ func TestAHostGrowsOverARule(t *testing.T) {
 	b.want("wide host", rule.Key, nil, "1001 subsets × 256 ports")
 	b.set(entry("e", 1, 2, 1))
 	b.want("small host", rule.Key, rule, "")
+}
+
+// TestAGatewayGrowsOverARoute: the routes of an object multiply with the listeners of Gateways that come later, or that it names already.
+func TestAGatewayGrowsOverARoute(t *testing.T) {
+	native := func(kind config.Kind, name string, spec any) *config.Object {
+		o := object(kind, name, &structpb.Struct{})
+		o.Native = spec
+		return o
+	}
+	listens := func(name string, n int) *config.Object {
+		return native(config.KubernetesGateway, name, &gatewayv1.GatewaySpec{Listeners: make([]gatewayv1.Listener, n)})
+	}
+	spec := &gatewayv1.HTTPRouteSpec{Hostnames: make([]gatewayv1.Hostname, 16), Rules: make([]gatewayv1.HTTPRouteRule, 16)}
+	for i := range spec.Rules {
+		spec.Rules[i].Matches = make([]gatewayv1.HTTPRouteMatch, 8)
+	}
+	for i := range 32 {
+		spec.ParentRefs = append(spec.ParentRefs, gatewayv1.ParentReference{Name: gatewayv1.ObjectName(fmt.Sprint("g", i))})
+	}
+	route := native(config.HTTPRoute, "wide", spec)
+	var large []*config.Object
+	for i := range 32 {
+		large = append(large, listens(fmt.Sprint("g", i), 64))
+	}
+	virtual := routes("virtual", 100, 100)
+	config.Spec[*networking.VirtualService](virtual).Gateways = []string{"edge"}
+	edge := func(servers int) *config.Object {
+		return object(config.Gateway, "edge", &networking.Gateway{Servers: make([]*networking.Server, servers)})
+	}
+	b := start(t)
+	b.set(route, virtual)
+	b.want("alone", route.Key, route, "")
+	b.want("alone", virtual.Key, virtual, "")
+	b.set(append(large, edge(100))...)
+	b.want("many listeners", route.Key, nil, "16 hosts × 2048 listeners with 128 matches")
+	b.want("many servers", virtual.Key, nil, "100 hosts × 100 routes × 100 gateways")
+	b.gone(large...)
+	b.set(edge(1))
+	b.want("gone", route.Key, route, "")
+	b.want("one server", virtual.Key, virtual, "")
+	b.gone(route, virtual, edge(1))
+	if len(b.gate.tracked)+len(b.gate.routes)+len(b.gate.around.gateways) > 0 {
+		t.Errorf("something is remembered: %v, %v, %v", b.gate.tracked, b.gate.routes, b.gate.around.gateways)
+	}
 }
 
 // TestNamespacesHaveABudget: objects within their own budgets are refused when their namespace is over its budget; objects that are removed

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 
@@ -35,7 +37,30 @@ func (p *pass) index(h *objectState, in bool) {
 		if growing(o) {
 			keepIn(p.trial, p.rules, p.ruleHost(o), o.Key, in)
 		}
+		for _, k := range gatewaysOf(o) {
+			keepIn(p.trial, p.routes, k, o.Key, in)
+		}
 	}
+}
+
+// manyRoutes is how many routes an object may make at one listener without being weighed again when its Gateways grow.
+const manyRoutes = 64
+
+// gatewaysOf lists the Gateways and ListenerSets that an object names, if it may be over a budget when they have many listeners.
+func gatewaysOf(o *config.Object) (out []config.Key) {
+	if matchesOf(o)*max(1, len(o.Hostnames()))*len(o.Parents()) >= manyRoutes {
+		for _, ref := range o.Parents() {
+			out = append(out, parentKey(o, ref))
+		}
+	}
+	if spec, is := o.Spec.(*networking.VirtualService); is {
+		if len(spec.GetHosts())*(len(spec.GetHttp())+len(spec.GetTls())+len(spec.GetTcp()))*len(spec.GetGateways()) >= manyRoutes {
+			for _, name := range spec.GetGateways() {
+				out = append(out, gatewayKey(o, name))
+			}
+		}
+	}
+	return out
 }
 
 func delegatesOf(o *config.Object) (out []config.Key) {
@@ -56,7 +81,9 @@ func (p *pass) ruleHost(o *config.Object) mesh.Host {
 }
 
 // dependent reports whether other objects may change an object's weight, so that it is kept even if it is light.
-func dependent(o *config.Object) bool { return len(delegatesOf(o)) > 0 || growing(o) }
+func dependent(o *config.Object) bool {
+	return len(delegatesOf(o)) > 0 || growing(o) || len(gatewaysOf(o)) > 0
+}
 
 // inForce records the numbers of an object in force that multiply the weight of others.
 func (p *pass) inForce(o *config.Object) {
@@ -64,8 +91,7 @@ func (p *pass) inForce(o *config.Object) {
 	case *networking.ServiceEntry:
 		p.entry(o, spec)
 	case *networking.Gateway:
-		servers := float64(len(spec.GetServers()))
-		put(p.trial, p.around.gateways, o.Key, servers, servers > usualServers)
+		p.gateway(o.Key, len(spec.GetServers()))
 	case *networking.VirtualService:
 		var size *httpSize
 		if len(spec.GetHosts()) == 0 {
@@ -76,6 +102,27 @@ func (p *pass) inForce(o *config.Object) {
 			p.addRecheck(root)
 		}
 	}
+	switch spec := o.Native.(type) {
+	case *gatewayv1.GatewaySpec:
+		p.gateway(o.Key, len(spec.Listeners))
+	case *gatewayv1.ListenerSetSpec:
+		p.gateway(o.Key, len(spec.Listeners))
+	}
+}
+
+// gateway records how many listeners a Gateway has, if they are many; 0: it is gone.
+func (p *pass) gateway(k config.Key, listeners int) {
+	now := float64(listeners)
+	if now <= usualServers {
+		now = 0
+	}
+	if p.around.gateways[k] == now {
+		return
+	}
+	keep(p.trial, p.around.gateways, k, now)
+	for route := range p.routes[k] {
+		p.addRecheck(route)
+	}
 }
 
 // noLonger removes the numbers that inForce recorded.
@@ -84,8 +131,8 @@ func (p *pass) noLonger(k config.Key) {
 	case config.ServiceEntry:
 		p.count(k, entrySize{})
 		p.largeHosts(k, nil, hostSize{})
-	case config.Gateway:
-		keep(p.trial, p.around.gateways, k, 0)
+	case config.Gateway, config.KubernetesGateway, config.ListenerSet:
+		p.gateway(k, 0)
 	case config.VirtualService:
 		keep(p.trial, p.around.delegates, k, nil)
 		for root := range p.roots[k] {

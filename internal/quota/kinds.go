@@ -60,13 +60,11 @@ func (s *surroundings) weigh(o *config.Object, root string) weight {
 	case *networking.Gateway:
 		return gateway(spec)
 	}
-	switch spec := o.Native.(type) {
-	case *networkingv1.IngressSpec:
+	if spec, is := o.Native.(*networkingv1.IngressSpec); is {
 		return ofIngress(spec)
-	case *gatewayv1.HTTPRouteSpec:
-		return ofRoute(o, spec.Rules, func(r gatewayv1.HTTPRouteRule) int { return len(r.Matches) })
-	case *gatewayv1.GRPCRouteSpec:
-		return ofRoute(o, spec.Rules, func(r gatewayv1.GRPCRouteRule) int { return len(r.Matches) })
+	}
+	if len(o.Parents()) > 0 {
+		return s.ofRoute(o)
 	}
 	switch o.Kind {
 	case config.AuthorizationPolicy, config.RequestAuthentication:
@@ -179,10 +177,14 @@ func (s *surroundings) places(o *config.Object, spec *networking.VirtualService)
 	}
 	n := 0.0
 	for _, name := range spec.GetGateways() {
-		namespace, short := config.GatewayName(o.Namespace, name)
-		n += max(1, s.gateways[config.Key{Kind: config.Gateway, Namespace: namespace, Name: short}])
+		n += max(1, s.gateways[gatewayKey(o, name)])
 	}
 	return n
+}
+
+func gatewayKey(o *config.Object, name string) config.Key {
+	namespace, short := config.GatewayName(o.Namespace, name)
+	return config.Key{Kind: config.Gateway, Namespace: namespace, Name: short}
 }
 
 func toMesh(spec *networking.VirtualService) bool {
@@ -326,18 +328,49 @@ func gateway(spec *networking.Gateway) weight {
 	return w
 }
 
-// ofRoute: a virtual host for each host and parent, with all routes in each.
-func ofRoute[T any](o *config.Object, rules []T, matchesOf func(T) int) weight {
-	matches := 0
-	for _, r := range rules {
-		matches += max(1, matchesOf(r))
-	}
+// ofRoute: for each host and listener a virtual host with all routes, or a filter chain.
+func (s *surroundings) ofRoute(o *config.Object) weight {
 	text, _ := o.SpecJSON() // plain fields always marshal
-	hosts := float64(max(1, len(o.Hostnames())) * max(1, len(o.Parents())))
+	hosts, listeners, matches := float64(max(1, len(o.Hostnames()))), 0.0, matchesOf(o)
+	for _, ref := range o.Parents() {
+		if ref.SectionName == nil && ref.Port == nil {
+			listeners += max(1, s.gateways[parentKey(o, ref)])
+		} else {
+			listeners++
+		}
+	}
 	bytes := expansion*float64(len(text)) + float64(matches)*routeBytes
 	return weight{
-		fixed: size{hostResources * hosts, hosts * bytes}, why: fmt.Sprintf("%.0f hosts with %d matches", hosts, matches),
+		fixed: size{hostResources * hosts * listeners, hosts * listeners * bytes},
+		why:   fmt.Sprintf("%.0f hosts × %.0f listeners with %d matches", hosts, listeners, matches),
 	}
+}
+
+// matchesOf counts the matches of a route's rules; a rule without matches has one.
+func matchesOf(o *config.Object) (n int) {
+	switch spec := o.Native.(type) {
+	case *gatewayv1.HTTPRouteSpec:
+		for _, r := range spec.Rules {
+			n += max(1, len(r.Matches))
+		}
+	case *gatewayv1.GRPCRouteSpec:
+		for _, r := range spec.Rules {
+			n += max(1, len(r.Matches))
+		}
+	}
+	return max(1, n)
+}
+
+// parentKey is the object that a reference of a route names.
+func parentKey(o *config.Object, ref gatewayv1.ParentReference) config.Key {
+	k := config.Key{Kind: config.KubernetesGateway, Namespace: o.Namespace, Name: string(ref.Name)}
+	if ref.Kind != nil && string(*ref.Kind) == string(config.ListenerSet) {
+		k.Kind = config.ListenerSet
+	}
+	if ref.Namespace != nil {
+		k.Namespace = string(*ref.Namespace)
+	}
+	return k
 }
 
 func ofIngress(spec *networkingv1.IngressSpec) weight {

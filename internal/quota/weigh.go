@@ -52,7 +52,7 @@ type surroundings struct {
 	hosts     map[mesh.Host]hostSize    // registries' services, and ServiceEntries' hosts with many ports or endpoints
 	listed    map[mesh.Host]float64     // endpoints of registries' slices
 	delegates map[config.Key]*httpSize  // VirtualServices without hosts
-	gateways  map[config.Key]float64    // servers of Gateways that have many
+	gateways  map[config.Key]float64    // servers and listeners of Gateways and ListenerSets that have many
 	widest    map[string]map[uint16]int // by namespace: how many services have so many ports; only services with many
 }
 

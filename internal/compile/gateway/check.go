@@ -72,11 +72,11 @@ func (c checker) certificates(s *networking.ServerTLSSettings) {
 	}
 }
 
-// socket notes why gateways of a layer do not bind the server's socket; it is true if they do not.
+// socket notes why gateways of a layer do not bind the server's address; it is true if they do not.
 func (c checker) socket(l mesh.Layer, s *networking.Server) bool {
 	why := c.t.binds(c.r, l, c.gateway, s)
 	if why != nil {
-		c.note(mesh.Error, why.Code, ".bind", why.Message, why.Fix)
+		c.note(mesh.Error, why.Code, why.Field, why.Message, why.Fix)
 	}
 	return why != nil
 }
