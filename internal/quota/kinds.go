@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/config"
+	"fairway/internal/config/native"
 	"fairway/internal/mesh"
 )
 
@@ -63,10 +63,10 @@ func (s *surroundings) weigh(o *config.Object, root string) weight {
 	switch spec := o.Native.(type) {
 	case *networkingv1.IngressSpec:
 		return ofIngress(spec)
-	case *gatewayv1.HTTPRouteSpec:
-		return ofRoute(o, spec.Rules, func(r gatewayv1.HTTPRouteRule) int { return len(r.Matches) })
-	case *gatewayv1.GRPCRouteSpec:
-		return ofRoute(o, spec.Rules, func(r gatewayv1.GRPCRouteRule) int { return len(r.Matches) })
+	case *native.HTTPRouteSpec:
+		return ofRoute(o, spec.Rules, func(r native.HTTPRouteRule) int { return len(r.Matches) })
+	case *native.GRPCRouteSpec:
+		return ofRoute(o, spec.Rules, func(r native.GRPCRouteRule) int { return len(r.Matches) })
 	}
 	switch o.Kind {
 	case config.AuthorizationPolicy, config.RequestAuthentication:
