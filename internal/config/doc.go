@@ -24,6 +24,7 @@
 //	security   the rules of PeerAuthentication, RequestAuthentication, AuthorizationPolicy
 //	extension  the rules of Telemetry, WasmPlugin, TrafficExtension, EnvoyFilter, ProxyConfig
 //	native     the rules of Kubernetes' own kinds, and of the Gateway API's
+//	filters    what routes of the Gateway API have beside the fields of VirtualServices
 //	origin     where a mesh configuration says that configuration comes from
 //	secret     credentials out of Secrets
 //

@@ -48,7 +48,7 @@ const (
 	Ingress      Kind = "Ingress"      // *networkingv1.IngressSpec
 	IngressClass Kind = "IngressClass" // *networkingv1.IngressClassSpec
 
-	// The kinds of the Gateway API. Their Spec is in Object.Native, too, as a *gatewayv1.HTTPRouteSpec, ….
+	// The kinds of the Gateway API. Their Spec is in Object.Native, too, as a *native.HTTPRouteSpec, ….
 	GatewayClass      Kind = "GatewayClass"
 	KubernetesGateway Kind = "Gateway." + groupOfGateways
 	ListenerSet       Kind = "ListenerSet"

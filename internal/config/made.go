@@ -3,12 +3,11 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/config/filters"
 	"fairway/internal/mesh"
 )
 
@@ -37,17 +36,7 @@ type Made struct {
 }
 
 // MadeRoute is what the Gateway API says of a route of requests, and a VirtualService cannot.
-type MadeRoute struct {
-	// Missing is the status of requests to a destination that is not there; 0: 503.
-	Missing uint32
-	// Prefix takes the place of the path prefix that a request was matched by, as whole path elements
-	// (HTTPPathModifier.replacePrefixMatch). nil: paths stay, or the VirtualService says how they change.
-	Prefix *string
-	// TryTimeout is the timeout of each try (HTTPRouteTimeouts.backendRequest); 0: that of the whole request.
-	TryTimeout time.Duration
-	// Upto is the share of the requests that the route and those before it with the same matches take, of a million; 0: all that match.
-	Upto uint32
-}
+type MadeRoute = filters.Route
 
 // MadeOf says that a field, with all below it, is made of a field of the other object.
 type MadeOf struct {
@@ -123,10 +112,7 @@ func (m *Made) String() string {
 		out += fmt.Sprint(" ", m.Within) // in the order of the hosts
 	}
 	for _, r := range m.Routes {
-		out += fmt.Sprint(" ", r.Missing, r.TryTimeout, r.Upto)
-		if r.Prefix != nil {
-			out += " " + strconv.Quote(*r.Prefix)
-		}
+		out += " " + r.String()
 	}
 	return out
 }

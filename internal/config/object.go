@@ -50,7 +50,7 @@ type Object struct {
 	Created     int64         // Unix seconds from creationTimestamp; 0 if there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …; nil where Native is set
 	Credential  *Credential   // of a Secret; nil otherwise
-	// Native is the specification of kinds that have no message: *networkingv1.IngressSpec, *gatewayv1.HTTPRouteSpec, …; nil otherwise.
+	// Native is the specification of kinds that have no message: *networkingv1.IngressSpec, *native.HTTPRouteSpec, …; nil otherwise.
 	Native any
 	// Made says how to read an object that is made of another one; nil: a user wrote it.
 	Made *Made

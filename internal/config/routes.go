@@ -2,14 +2,16 @@ package config
 
 import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config/native"
 )
 
 // Parents lists what a route of the Gateway API is bound to; nil: the object is none.
 func (o *Object) Parents() []gatewayv1.ParentReference {
 	switch spec := o.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
+	case *native.HTTPRouteSpec:
 		return spec.ParentRefs
-	case *gatewayv1.GRPCRouteSpec:
+	case *native.GRPCRouteSpec:
 		return spec.ParentRefs
 	case *gatewayv1.TLSRouteSpec:
 		return spec.ParentRefs
@@ -24,9 +26,9 @@ func (o *Object) Parents() []gatewayv1.ParentReference {
 // Hostnames lists the hosts of a route of the Gateway API; none: all of its listeners.
 func (o *Object) Hostnames() []gatewayv1.Hostname {
 	switch spec := o.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
+	case *native.HTTPRouteSpec:
 		return spec.Hostnames
-	case *gatewayv1.GRPCRouteSpec:
+	case *native.GRPCRouteSpec:
 		return spec.Hostnames
 	case *gatewayv1.TLSRouteSpec:
 		return spec.Hostnames
@@ -42,13 +44,13 @@ func (o *Object) Backends() (out []gatewayv1.BackendObjectReference) {
 		}
 	}
 	switch spec := o.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
+	case *native.HTTPRouteSpec:
 		for _, rule := range spec.Rules {
 			for _, ref := range rule.BackendRefs {
 				out = append(out, ref.BackendObjectReference)
 			}
 		}
-	case *gatewayv1.GRPCRouteSpec:
+	case *native.GRPCRouteSpec:
 		for _, rule := range spec.Rules {
 			for _, ref := range rule.BackendRefs {
 				out = append(out, ref.BackendObjectReference)

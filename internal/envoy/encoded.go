@@ -18,7 +18,7 @@ type Encoded struct {
 	Secrets     []string     // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
 	Load        string       // of an EDS cluster: the load assignment it waits for
 	Amended     []string     // the patches that matched it, in order
-	Resolve     bool         // of a virtual host: some route leads to a cluster that connects to the name which a request is for
+	Wants       Wants        // of a virtual host: what its routes need of the listeners that use it
 	WithoutVHDS *WithoutVHDS // of a route configuration with vhds: how a client without VHDS gets it
 	// Err is why the message may not be sent: its own validation refuses it. Proxies keep what they had before, unless Hides is set.
 	Err error
@@ -28,6 +28,16 @@ type Encoded struct {
 
 	one unique.Handle[string] // of Body
 }
+
+// Wants is a set of what routes need of the listeners that use them.
+type Wants uint8
+
+const (
+	// WantsNames is in the set if some route leads to a cluster that connects to the name which a request is for.
+	WantsNames Wants = 1 << iota
+	// WantsFilters is in the set if some route has filters of its own.
+	WantsFilters
+)
 
 // String identifies the bytes without their content, which may be a secret's key.
 func (e *Encoded) String() string {
@@ -72,7 +82,7 @@ func (e *Encoded) As(m Message) *Encoded {
 	out := Encode(m)
 	if out.Err == nil {
 		out.Needs, out.Secrets, out.Load, out.Amended = e.Needs, e.Secrets, e.Load, e.Amended
-		out.Resolve, out.WithoutVHDS = e.Resolve, e.WithoutVHDS
+		out.Wants, out.WithoutVHDS = e.Wants, e.WithoutVHDS
 	}
 	return out
 }
@@ -97,7 +107,7 @@ func Same(a, b *Encoded) bool {
 		return a == b
 	}
 	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) &&
-		slices.Equal(a.Amended, b.Amended) && a.Resolve == b.Resolve &&
+		slices.Equal(a.Amended, b.Amended) && a.Wants == b.Wants &&
 		sameWithoutVHDS(a.WithoutVHDS, b.WithoutVHDS) &&
 		sameErr(a.Err, b.Err) &&
 		a.Hides == b.Hides

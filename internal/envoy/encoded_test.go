@@ -17,7 +17,7 @@ import (
 func TestSame(t *testing.T) {
 	full := func() *envoy.Encoded {
 		return &envoy.Encoded{
-			Version: 1, Needs: []string{"a"}, Secrets: []string{"b"}, Load: "c", Amended: []string{"d"}, Resolve: true,
+			Version: 1, Needs: []string{"a"}, Secrets: []string{"b"}, Load: "c", Amended: []string{"d"}, Wants: envoy.WantsNames,
 			Err: errors.New("e"), Hides: true,
 			WithoutVHDS: &envoy.WithoutVHDS{Body: []byte("f"), Prefix: "g"},
 		}
@@ -34,7 +34,7 @@ func TestSame(t *testing.T) {
 		"secrets":            func(e *envoy.Encoded) { e.Secrets = []string{"b", "c"} },
 		"load":               func(e *envoy.Encoded) { e.Load = "" },
 		"amended":            func(e *envoy.Encoded) { e.Amended = []string{"e"} },
-		"resolve":            func(e *envoy.Encoded) { e.Resolve = false },
+		"wants":              func(e *envoy.Encoded) { e.Wants = 0 },
 		"error":              func(e *envoy.Encoded) { e.Err = nil },
 		"error's text":       func(e *envoy.Encoded) { e.Err = errors.New("x") },
 		"hides":              func(e *envoy.Encoded) { e.Hides = false },
@@ -52,17 +52,17 @@ func TestSame(t *testing.T) {
 // TestAs: what replaces a message's content keeps all that is known of it; what Envoy would refuse keeps nothing.
 func TestAs(t *testing.T) {
 	e := &envoy.Encoded{
-		Version: 1, Body: []byte("x"), Needs: []string{"a"}, Secrets: []string{"b"}, Load: "c", Amended: []string{"d"}, Resolve: true,
-		WithoutVHDS: &envoy.WithoutVHDS{Prefix: "g/", Body: []byte("y")},
+		Version: 1, Body: []byte("x"), Needs: []string{"a"}, Secrets: []string{"b"}, Load: "c", Amended: []string{"d"},
+		Wants: envoy.WantsNames, WithoutVHDS: &envoy.WithoutVHDS{Prefix: "g/", Body: []byte("y")},
 	}
 	good, bad := &clusterv3.Cluster{Name: "c"}, &clusterv3.Cluster{Name: "c", ConnectTimeout: &durationpb.Duration{Seconds: -1}}
 	want := *envoy.Encode(good)
-	want.Needs, want.Secrets, want.Load, want.Amended, want.Resolve, want.WithoutVHDS = e.Needs, e.Secrets, e.Load, e.Amended,
-		true, e.WithoutVHDS
+	want.Needs, want.Secrets, want.Load, want.Amended, want.Wants, want.WithoutVHDS = e.Needs, e.Secrets, e.Load, e.Amended,
+		e.Wants, e.WithoutVHDS
 	if got := e.As(good); !envoy.Same(got, &want) || string(got.Body) != string(want.Body) {
 		t.Errorf("%+v, want %+v", got, &want)
 	}
-	if got := e.As(bad); got.Err == nil || got.Needs != nil || got.WithoutVHDS != nil || got.Resolve {
+	if got := e.As(bad); got.Err == nil || got.Needs != nil || got.WithoutVHDS != nil || got.Wants != 0 {
 		t.Errorf("a refused one is %+v", got)
 	}
 	routes := &routev3.RouteConfiguration{Name: "80"}

@@ -8,6 +8,7 @@ import (
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	h2mv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -97,6 +98,10 @@ func (w *walk) httpFilter(f filterConfig) {
 		w.cors(f)
 	case ours && kind == "ext_authz.v3.ExtAuthz":
 		w.extAuthz(f)
+	case ours && kind == "filter_chain.v3.FilterChainConfig":
+		w.filterChain(f)
+	case ours && kind == "stateful_session.v3.StatefulSession":
+		w.Doubt("%s may choose the endpoint, by the request's cookie or header", f.part)
 	case ours && kind == "header_to_metadata.v3.Config":
 		w.headerToMetadata(f)
 	case ours && (kind == "local_ratelimit.v3.LocalRateLimit" || kind == "ratelimit.v3.RateLimit"):
@@ -115,6 +120,24 @@ func (w *walk) httpFilter(f filterConfig) {
 		}
 		w.Step("filter", w.Resource, f.part, "it is not interpreted: it may change the request, or answer it")
 		w.Doubt("%s (%s) may change the request, or answer it", f.part, way.Quote(what))
+	}
+}
+
+// filterChain follows the request through the filters that its route has of its own.
+func (w *walk) filterChain(f filterConfig) {
+	var m filterchainv3.FilterChainConfig
+	var own filterchainv3.FilterChainConfigPerRoute
+	way.Unpack(w.Resource, f.config, &m)
+	all := m.GetDefaultFilterChain().GetFilters()
+	if f.perRoute != nil && way.Unpack(w.Resource, f.perRoute, &own) {
+		all = own.GetFilterChain().GetFilters()
+	}
+	for i, inner := range all {
+		w.Spend(1)
+		w.httpFilter(filterConfig{
+			part: fmt.Sprintf("%s filters[%d] %s", f.part, i, way.Quote(inner.GetName())),
+			name: inner.GetName(), config: inner.GetTypedConfig(),
+		})
 	}
 }
 

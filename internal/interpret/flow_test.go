@@ -7,16 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	sessionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
@@ -261,6 +264,19 @@ func TestChances(t *testing.T) {
 	ask := explain(t, configWith(t, toA, filter{"ask", &extauthzv3.ExtAuthz{}}), get("/"))
 	if len(ask.Ways) != 2 || ask.Ways[0].Outcome.Cluster != "a" || ask.Ways[1].Outcome.Kind != interpret.Unknown {
 		t.Errorf("an external authorizer: %s", ask.Text())
+	}
+	own := configWith(t, toA, filter{"own", &filterchainv3.FilterChainConfig{}})
+	chain := &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{Filters: []*corev3.TypedExtensionConfig{
+		{Name: "ask", TypedConfig: anyOf(t, &extauthzv3.ExtAuthz{})}, {Name: "keep", TypedConfig: anyOf(t, &sessionv3.StatefulSession{})},
+	}}}
+	if plain := explain(t, own, get("/")); len(plain.Ways) != 1 || len(plain.Ways[0].Doubts) != 0 {
+		t.Errorf("a route without filters of its own: %s", plain.Text())
+	}
+	own.Routes["r"].VirtualHosts[0].Routes[0].TypedPerFilterConfig = mapOf("own", anyOf(t, chain))
+	owned := explain(t, own, get("/"))
+	if len(owned.Ways) != 2 || owned.Ways[0].Outcome.Cluster != "a" || len(owned.Ways[0].Doubts) != 2 ||
+		owned.Ways[1].Outcome.Kind != interpret.Unknown {
+		t.Errorf("a route's own filters: %s", owned.Text())
 	}
 	lua := explain(t, configWith(t, toA, filter{"lua", &luav3.Lua{}}), get("/"))
 	if len(lua.Ways) != 1 || len(lua.Ways[0].Doubts) != 1 {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/config"
+	"fairway/internal/config/native"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/source"
@@ -256,22 +257,22 @@ func TestAHostGrowsOverARule(t *testing.T) {
 
 // TestAGatewayGrowsOverARoute: the routes of an object multiply with the listeners of Gateways that come later, or that it names already.
 func TestAGatewayGrowsOverARoute(t *testing.T) {
-	native := func(kind config.Kind, name string, spec any) *config.Object {
+	kubernetes := func(kind config.Kind, name string, spec any) *config.Object {
 		o := object(kind, name, &structpb.Struct{})
 		o.Native = spec
 		return o
 	}
 	listens := func(name string, n int) *config.Object {
-		return native(config.KubernetesGateway, name, &gatewayv1.GatewaySpec{Listeners: make([]gatewayv1.Listener, n)})
+		return kubernetes(config.KubernetesGateway, name, &gatewayv1.GatewaySpec{Listeners: make([]gatewayv1.Listener, n)})
 	}
-	spec := &gatewayv1.HTTPRouteSpec{Hostnames: make([]gatewayv1.Hostname, 16), Rules: make([]gatewayv1.HTTPRouteRule, 16)}
+	spec := &native.HTTPRouteSpec{Hostnames: make([]gatewayv1.Hostname, 16), Rules: make([]native.HTTPRouteRule, 16)}
 	for i := range spec.Rules {
 		spec.Rules[i].Matches = make([]gatewayv1.HTTPRouteMatch, 8)
 	}
 	for i := range 32 {
 		spec.ParentRefs = append(spec.ParentRefs, gatewayv1.ParentReference{Name: gatewayv1.ObjectName(fmt.Sprint("g", i))})
 	}
-	route := native(config.HTTPRoute, "wide", spec)
+	route := kubernetes(config.HTTPRoute, "wide", spec)
 	var large []*config.Object
 	for i := range 32 {
 		large = append(large, listens(fmt.Sprint("g", i), 64))

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/config"
+	"fairway/internal/config/native"
 	"fairway/internal/mesh"
 )
 
@@ -349,11 +350,11 @@ func (s *surroundings) ofRoute(o *config.Object) weight {
 // matchesOf counts the matches of a route's rules; a rule without matches has one.
 func matchesOf(o *config.Object) (n int) {
 	switch spec := o.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
+	case *native.HTTPRouteSpec:
 		for _, r := range spec.Rules {
 			n += max(1, len(r.Matches))
 		}
-	case *gatewayv1.GRPCRouteSpec:
+	case *native.GRPCRouteSpec:
 		for _, r := range spec.Rules {
 			n += max(1, len(r.Matches))
 		}

@@ -71,6 +71,8 @@ import (
 //	await REQUEST -> ANSWER      the same, until the answer is as wanted
 //	share N REQUEST -> SHARES    who answers N requests: "v1=90..110 v2=*"; * is the rest, and no other backend may answer
 //	stick N REQUEST              30 values in the place of {}: each one meets one backend, all together meet N
+//	session WORD REQUEST         20 clients, which return the cookie (WORD is "cookie") or header of their first answer, stay at one
+//	                             backend each, and meet several together
 //	dial N NAME:PORT [WORD]… -> SHARES  who takes N connections; "closed" are those that no server
 //	                             greets, or that end before an answer. The words are by=, as= and
 //	                             those of TLS that a REQUEST may have
@@ -131,7 +133,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "edge": {(*script).edge, 2}, "delete": {(*script).remove, 2},
 		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
 		"reach": {(*script).reach, 4},
-		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
+		"stick": {(*script).stick, 2}, "session": {(*script).session, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
 		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
 		"silence": {(*script).silence, 1}, "speak": {(*script).speak, 1},
 		"authorizer": {servers((*live.Mesh).Authorizer), 1}, "limiter": {servers((*live.Mesh).Limiter), 1},

@@ -96,10 +96,13 @@ func (d draw) httpRoute() string {
 			"matches: [{headers: [{name: x, value: y}]}], ")
 		then := pick(d, "", "", "filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]",
 			"filters: [{type: ExtensionRef, extensionRef: {group: example.com, kind: X, name: x}}]",
-			"filters: [{type: URLRewrite, urlRewrite: {hostname: in.example.com}}]")
+			"filters: [{type: URLRewrite, urlRewrite: {hostname: in.example.com}}]", "filters: ["+d.externalAuth()+"]",
+			"filters: ["+d.externalAuth()+", {type: RequestRedirect, requestRedirect: {scheme: https}}]",
+			"sessionPersistence: "+d.sessions())
 		if !strings.Contains(then, "Redirect") {
 			rewritten := strings.TrimSuffix(d.backend(), "}") + pick(d, "", "",
-				", filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /x}}}]") + "}"
+				", filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /x}}}]",
+				", filters: ["+d.externalAuth()+"]") + "}"
 			then = strings.TrimPrefix(then+", backendRefs: "+list([]string{rewritten, d.backend()}), ", ")
 		}
 		rules = append(rules, "{"+match+then+pick(d, "", ", timeouts: {request: 3s, backendRequest: 1s}")+"}")
@@ -107,10 +110,23 @@ func (d draw) httpRoute() string {
 	return d.bound() + d.hostnames() + ", rules: " + list(rules)
 }
 
+// externalAuth draws a filter that asks an authorizer.
+func (d draw) externalAuth() string {
+	return "{type: ExternalAuth, externalAuth: {backendRef: " + pick(d, "{name: a, port: 80}", "{name: b, namespace: bank, port: 80}") +
+		pick(d, ", protocol: HTTP, http: {}", ", protocol: HTTP, http: {path: /check, allowedHeaders: [x]}, forwardBody: {maxSize: 10}",
+			", protocol: GRPC, grpc: {}") + "}}"
+}
+
+// sessions draws how the requests of a client stay at one endpoint.
+func (d draw) sessions() string {
+	return "{" + pick(d, "cookie: {}", "absoluteTimeout: 1h, cookie: {name: kept, path: /a, lifetimeType: Permanent}",
+		"type: Header, header: {name: x-session}", "type: Header, header: {name: x-session}, absoluteTimeout: 1h") + "}"
+}
+
 func (d draw) grpcRoute() string {
 	method := pick(d, "service: echo.Echo", "method: Say")
 	return d.bound() + d.hostnames() + ", rules: [{matches: [{method: {" + method + "}}], backendRefs: " +
-		list([]string{d.backend()}) + "}]"
+		list([]string{d.backend()}) + pick(d, "", "", ", sessionPersistence: "+d.sessions()) + "}]"
 }
 
 func (d draw) tlsRoute() string {

@@ -113,6 +113,7 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 	}
 	var ordered [][]*routev3.Route
 	var needs []string
+	var wants envoy.Wants
 	toHTTPS := false
 	for _, group := range append(byWidth(k.Host, claims), t.wider(r, k, claims)...) {
 		var ranked []*routev3.Route
@@ -126,6 +127,7 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 			for _, cluster := range b.Clusters() {
 				needs = append(needs, cluster.String())
 			}
+			wants |= b.Wants()
 			toHTTPS = toHTTPS || c.ToHTTPS
 		}
 		route.Rank(ranked)
@@ -134,7 +136,7 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 		}
 	}
 	out := encodeHost(k, route.Merge(ordered...), toHTTPS)
-	out.Needs = sorted(needs)
+	out.Needs, out.Wants = sorted(needs), wants
 	if out.Err != nil {
 		r.Note(
 			claims[0].Rule.Problem("", code.Refused, mesh.Error,

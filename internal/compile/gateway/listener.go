@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/policy"
+	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
@@ -113,15 +114,17 @@ func (b *listenerBuilder) chain(c listener.Chain) { b.out.Chains = append(b.out.
 // http returns the HTTP connection manager for a server's requests.
 func (b *listenerBuilder) http(s Planned) listener.HTTP {
 	p, _ := mesh.ParseProtocol(s.Server.Spec.GetPort().GetProtocol())
+	at := routes.Place{Layer: b.port.Layer, Route: routeName(s.Key, s.Server)}
 	return listener.HTTP{
-		Side:       listener.Gateway,
-		StatPrefix: "outbound_" + b.out.Name,
-		RouteName:  routeName(s.Key, s.Server),
-		GRPCWeb:    p == mesh.GRPCWeb,
-		AccessLog:  b.t.telemetry.AccessLog(b.r, false),
-		More:       b.filters.Requests,
-		Normalize:  listener.NormalizationOf(b.t.in.PathNormalization(b.r)),
-		Own:        b.requests,
+		Side:         listener.Gateway,
+		StatPrefix:   "outbound_" + b.out.Name,
+		RouteName:    at.Route,
+		RouteFilters: table.Has(b.r, b.t.wanting, routes.Want{Place: at, What: envoy.WantsFilters}),
+		GRPCWeb:      p == mesh.GRPCWeb,
+		AccessLog:    b.t.telemetry.AccessLog(b.r, false),
+		More:         b.filters.Requests,
+		Normalize:    listener.NormalizationOf(b.t.in.PathNormalization(b.r)),
+		Own:          b.requests,
 	}
 }
 

@@ -59,6 +59,7 @@ type Tables struct {
 	telemetry      *telemetry.Tables
 	byHost         *table.Table[HostKey, table.Rows[ClaimKey, *Claim]]
 	blocks         *table.Table[blockKey, *route.Block]
+	wanting        *table.Table[routes.Want, struct{}]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]
 	badByPath      *table.Table[string, table.Rows[input.File, string]]
@@ -97,6 +98,7 @@ func Declare(of Reads) *Tables {
 	t.declareClaims(in.VirtualServices)
 	t.declareChains(in.VirtualServices)
 	t.declareHosts()
+	t.wanting = routes.Wanting(t.VirtualHosts, "gateway/wanting")
 	t.declareOwn()
 	t.declareRoutes()
 	t.Views = demand.DeclareViews(proxies, "gateway listener views", ofAll)

@@ -2,12 +2,14 @@ package gatewayapi
 
 import (
 	"fmt"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/requests"
 	"fairway/internal/config"
+	written "fairway/internal/config/native"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -31,9 +33,9 @@ type builder struct {
 // build adds the rules of the route.
 func (b *builder) build(to *networking.VirtualService) {
 	switch spec := b.route.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
+	case *written.HTTPRouteSpec:
 		b.http(to, requests.OfHTTP(spec))
-	case *gatewayv1.GRPCRouteSpec:
+	case *written.GRPCRouteSpec:
 		b.http(to, requests.OfGRPC(spec))
 	case *gatewayv1.TLSRouteSpec:
 		for i, rule := range spec.Rules {
@@ -52,13 +54,15 @@ func (b *builder) problem(field, word, message, fix string) {
 	}
 }
 
-// lost says what becomes of traffic for a backend that cannot be reached.
-func (b *builder) lost() string {
-	switch b.route.Kind {
-	case config.TLSRoute, config.TCPRoute:
+// lost says what becomes of traffic for a backend that cannot be reached. field refers to the backend.
+func (b *builder) lost(field string) string {
+	switch {
+	case b.route.Kind == config.TLSRoute, b.route.Kind == config.TCPRoute:
 		return "connections to it are closed"
-	case config.UDPRoute:
+	case b.route.Kind == config.UDPRoute:
 		return "datagrams to it are dropped"
+	case strings.HasSuffix(field, ".externalAuth.backendRef"):
+		return "requests that it would authorize are answered 500"
 	}
 	return "requests to it are answered 500"
 }
@@ -83,7 +87,7 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 		out.Host = string(ref.Name)
 	default:
 		b.problem(field+".kind", code.NotSupported,
-			fmt.Sprintf("%s of group %q cannot be a backend: %s", kind, inGroup, b.lost()),
+			fmt.Sprintf("%s of group %q cannot be a backend: %s", kind, inGroup, b.lost(field)),
 			"name a Service, or a Hostname of group networking.istio.io")
 	}
 	if out.Host != "" && kind == "Service" && !b.consumer && !b.granted(b.r, reference{
@@ -92,7 +96,7 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 		out.Host = ""
 		b.problem(field, code.NotGranted, fmt.Sprintf(
 			"no ReferenceGrant in namespace %s lets %ss of namespace %s name Service %s: %s",
-			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name, b.lost()), "let the Service's owner write one")
+			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name, b.lost(field)), "let the Service's owner write one")
 	}
 	if out.Host == "" || broken {
 		out.Host, of.Foreign = nowhere, true

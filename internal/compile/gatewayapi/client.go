@@ -11,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
+	"fairway/internal/config/filters"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -95,9 +96,13 @@ func (t *Tables) declareLeading(rules *table.Table[config.Key, *config.Object]) 
 			namespace, made, _ := strings.Cut(spec.GetGateways()[0], "/")
 			name, _, _ := strings.Cut(made, "~") // nameOf
 			gateway := config.Key{Kind: config.KubernetesGateway, Namespace: namespace, Name: name}
+			hosts := filters.Authorizers(o.Made.Routes)
 			for _, d := range destinationsOf(spec) {
-				if d.GetHost() != nowhere {
-					out = append(out, Lead{mesh.Host(strings.ToLower(d.GetHost())), gateway})
+				hosts = append(hosts, d.GetHost())
+			}
+			for _, h := range hosts {
+				if h != nowhere {
+					out = append(out, Lead{mesh.Host(strings.ToLower(h)), gateway})
 				}
 			}
 			return out

@@ -8,27 +8,29 @@ import (
 
 	"fairway/internal/compile/gatewayapi/requests"
 	"fairway/internal/config"
+	"fairway/internal/config/filters"
+	written "fairway/internal/config/native"
 	"fairway/internal/mesh/code"
 )
 
 // http adds the rules of an HTTPRoute or a GRPCRoute.
 func (b *builder) http(to *networking.VirtualService, rules []requests.Rule) {
 	for _, rule := range rules {
-		if rule.Sessions {
-			b.problem(rule.Field+".sessionPersistence", code.NotYet,
-				"the field has no effect yet: requests of a session go to any backend", "leave it out")
+		session, wrong := rule.Session(b.route.Key.String(), b.listener != nil && b.listener.Protocol == gatewayv1.HTTPSProtocolType)
+		for _, w := range wrong {
+			b.problem(w.Field, w.Code, w.Message, w.Fix)
 		}
 		for _, part := range rule.Apart() {
-			b.rule(to, part)
+			b.rule(to, part, session)
 		}
 	}
 }
 
 // rule adds a route of requests.
-func (b *builder) rule(to *networking.VirtualService, in requests.Rule) {
+func (b *builder) rule(to *networking.VirtualService, in requests.Rule, session filters.Session) {
 	own := index("spec.http", len(to.Http))
 	out := &networking.HTTPRoute{Name: in.Name}
-	more := config.MadeRoute{Missing: in.Missing, Upto: in.Upto}
+	more := config.MadeRoute{Missing: in.Missing, Upto: in.Upto, Session: session}
 	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: own, Of: in.Field})
 	b.matches(out, in, own)
 	whole := true
@@ -39,6 +41,7 @@ func (b *builder) rule(to *networking.VirtualService, in requests.Rule) {
 	switch {
 	case !whole:
 		answer(out, 500) // a filter that cannot be carried out must not be left out
+		more.Authorizers = nil
 	case out.Redirect != nil:
 	default:
 		b.backends(out, &more, in, own)
@@ -94,7 +97,7 @@ func (b *builder) backends(out *networking.HTTPRoute, more *config.MadeRoute, in
 				b.problem(index(field+".filters", k), code.NotSupported,
 					"a backend cannot have a redirect: requests to it are answered 500", "write the filter for the whole rule")
 				broken = true
-			} else if !b.filter(whole, more, index(field+".filters", k), at, f) {
+			} else if !b.filter(whole, more, index(field+".filters", k), own, f) {
 				broken = true
 			}
 		}
@@ -116,7 +119,7 @@ func (b *builder) backends(out *networking.HTTPRoute, more *config.MadeRoute, in
 }
 
 // filter adds a filter to a route; false: it cannot be carried out. own is the route's field in the VirtualService.
-func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, field, own string, f gatewayv1.HTTPRouteFilter) bool {
+func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, field, own string, f written.HTTPRouteFilter) bool {
 	if out.Headers == nil {
 		out.Headers = &networking.Headers{}
 	}
@@ -137,6 +140,13 @@ func (b *builder) filter(out *networking.HTTPRoute, more *config.MadeRoute, fiel
 		})
 	case f.CORS != nil:
 		out.CorsPolicy = requests.CORS(f.CORS)
+	case f.ExternalAuth != nil:
+		at := index(own+".authorizers", len(more.Authorizers))
+		d := b.destination(field+".externalAuth.backendRef", at, f.ExternalAuth.BackendRef, false)
+		if d.GetHost() == nowhere {
+			return false
+		}
+		more.Authorizers = append(more.Authorizers, requests.Authorizer(f.ExternalAuth, d))
 	default:
 		b.problem(field+".type", code.NotSupported, "filters of type "+string(f.Type)+
 			" are not carried out: requests of this rule are answered 500", "leave it out")

@@ -86,9 +86,9 @@ type contested struct {
 // inClusters builds a slot's listener for the clusters with proxies that get a different one.
 func (t *Tables) inClusters(r *table.Reader, c contested, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 	s := c.slot
-	names, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)
+	wants, shared := t.wanting(r, s.Layer), t.wanting(r, mesh.Public)
 	column := func(v demand.View) (*builder, demand.Column) {
-		own := build(s, c.whole, v, c.settings.of(v), names)
+		own := build(s, c.whole, v, c.settings.of(v), wants)
 		out := demand.Column{Own: own.encoded}
 		if c.public != nil {
 			out.Below = build(s, c.public, v, c.settings.of(v), shared).encoded

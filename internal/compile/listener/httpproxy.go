@@ -32,6 +32,7 @@ func (t *Tables) declareHTTPProxies() {
 			}
 			http := set.http(out.Name)
 			http.RouteName, http.Resolve = route.HTTPProxy, set.Answers
+			http.RouteFilters = t.rt.ProxyFilters(r)
 			out.Chains = []listener.Chain{{Name: out.Name, Filters: http.Filters()}}
 			e := envoy.Encode(listener.Build(out))
 			e.Needs = set.Log.Telemetry.With(nil)

@@ -19,7 +19,7 @@ import (
 func (t *Tables) declareListeners() {
 	t.Listeners = t.listenersOf(t.Slots, "listener/listeners")
 	t.declareIdle()
-	t.Resolving = t.listenersOf(t.idle, "listener/resolving listeners")
+	t.Special = t.listenersOf(t.idle, "listener/special listeners")
 }
 
 func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *Published {
@@ -31,7 +31,7 @@ func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *P
 			}
 			set, _ := table.Get(r, t.settings, s.Layer)
 			n, whole := notes{layer: s.Layer}, c.over(public)
-			own, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)
+			own, shared := t.wanting(r, s.Layer), t.wanting(r, mesh.Public)
 			for v := range t.views.In(r, s.Layer) {
 				set := set.of(v)
 				b := build(s, whole, v, set, own)
@@ -52,7 +52,7 @@ func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *P
 type builder struct {
 	contest     *Contest
 	set         settings
-	names       resolver
+	wants       wanting
 	out         listener.Listener
 	needs       []string
 	matchOwners map[[2]string]matchOwner // who has an address range and server name
@@ -61,8 +61,8 @@ type builder struct {
 }
 
 // build makes the listener of a slot in a variant; encoded is nil if nothing claims the slot there.
-func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *builder {
-	b := &builder{contest: c.in(v), set: set, names: names, matchOwners: map[[2]string]matchOwner{}}
+func build(s Slot, c *Contest, v demand.View, set settings, wants wanting) *builder {
+	b := &builder{contest: c.in(v), set: set, wants: wants, matchOwners: map[[2]string]matchOwner{}}
 	first := b.contest.first()
 	if first == nil {
 		return b
@@ -259,7 +259,8 @@ func (b *builder) detect(http listener.HTTP) {
 func (b *builder) http(e *Entry) listener.HTTP {
 	out := b.set.http(b.out.Name)
 	out.RouteName = e.Route
-	if b.set.ByName || b.names(e.Route) {
+	wants := b.wants(e.Route)
+	if out.RouteFilters = wants&envoy.WantsFilters != 0; b.set.ByName || wants&envoy.WantsNames != 0 {
 		out.Resolve = b.set.Answers
 	}
 	return out

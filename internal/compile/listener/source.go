@@ -57,10 +57,10 @@ func (t *Tables) toSources(
 				continue
 			}
 			set := set.of(v)
-			names := t.resolver(r, v.Layer)
-			b := build(s, whole, v, set, names)
+			wants := t.wanting(r, v.Layer)
+			b := build(s, whole, v, set, wants)
 			n.add(b)
-			if b.encoded != nil && !envoy.Same(b.encoded, build(s, whole, bySources.Below(v), set, names).encoded) {
+			if b.encoded != nil && !envoy.Same(b.encoded, build(s, whole, bySources.Below(v), set, wants).encoded) {
 				emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: b.out.Name}, b.encoded)
 			}
 		}
@@ -70,5 +70,5 @@ func (t *Tables) toSources(
 // onlyPublic reports whether a layer has Public's listener for a slot, because nothing of its own claims it.
 func (t *Tables) onlyPublic(r *table.Reader, s Slot, l mesh.Layer) bool {
 	return s.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer && !table.Has(r, t.Slots, Slot{l, s.Bind, s.Port}) &&
-		!(s.Bind == "" && table.Has(r, t.rt.Resolving, route.Place{Layer: l, Route: number(s.Port)}))
+		!(s.Bind == "" && table.Has(r, t.rt.Special, route.Place{Layer: l, Route: number(s.Port)}))
 }

@@ -25,7 +25,7 @@ type Tables struct {
 	Slots  *table.Table[Slot, *Contest]
 
 	Listeners *Published // by port and address, outbound
-	Resolving *Published // by port, of namespaces that claim nothing there (named.go)
+	Special   *Published // by port, of namespaces that claim nothing there (named.go)
 	Virtual   *Published // virtualOutbound
 	// HTTPProxies are where sidecars are their workloads' HTTP proxies (httpproxy.go).
 	HTTPProxies *Published
@@ -82,7 +82,7 @@ func Declare(of Reads) *Tables {
 	t.declareInbound(workloads, of.Policies)
 	t.Parts = []demand.Part{
 		t.httpProxies(),
-		ofAll.Part(xdstype.Listeners, t.Listeners, t.Resolving, t.Virtual).Over(byCluster).Over(bySources),
+		ofAll.Part(xdstype.Listeners, t.Listeners, t.Special, t.Virtual).Over(byCluster).Over(bySources),
 		workloads.Part(xdstype.Listeners, t.Inbound),
 	}
 	return t

@@ -57,6 +57,7 @@ func (c *checker) translate() {
 	b.TLS(c.rule)
 	c.idle()
 	c.parents()
+	c.calls()
 }
 
 // parents checks the services whose clients a route of the Gateway API is for: they are there, and have the ports that it names.
@@ -80,6 +81,26 @@ func (c *checker) parents() {
 					Fix:     "it has " + portsOf(seen.Service)})
 			}
 		})
+	}
+}
+
+// calls checks that the ports of authorizers of gRPC speak HTTP/2.
+func (c *checker) calls() {
+	for i, r := range c.rule.Routes {
+		for j, a := range r.Authorizers {
+			seen := c.view(c.t.sc.FullHost(a.Host, c.rule.Namespace))
+			if !a.GRPC || seen == nil || seen.Service == nil {
+				continue
+			}
+			if p, ok := seen.Service.Port(a.Port); ok && p.Protocol != mesh.GRPC && p.Protocol != mesh.HTTP2 {
+				c.note(mesh.Problem{
+					Field: fmt.Sprintf("spec.http[%d].authorizers[%d].port", i, j), Code: code.BadProtocol, Severity: mesh.Warning,
+					Message: fmt.Sprintf("the authorizer is asked by gRPC, and port %d of %s is not known to speak HTTP/2: requests that "+
+						"it would authorize are answered 403, unless a DestinationRule has h2UpgradePolicy: UPGRADE", a.Port, a.Host),
+					Fix: "set the port's appProtocol to grpc",
+				})
+			}
+		}
 	}
 }
 
@@ -149,7 +170,7 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 			Code:     code.UnknownHost,
 			Severity: mesh.Error,
 			Message: "there is no service " + string(host) + " that namespace " + c.rule.Namespace +
-				" sees: requests to it are answered " + c.missing(),
+				" sees: " + c.missing(field),
 			Fix: didYouMean(c.t.nearby.host(c.r, host, c.rule.Namespace), "declare it, or export it to this namespace"),
 		})
 		return route.Target{}
@@ -163,14 +184,17 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 	return route.Target{}
 }
 
-// missing is the status of requests to destinations that are not there.
-func (c *checker) missing() string {
+// missing says what becomes of requests to a destination that is not there.
+func (c *checker) missing(field string) string {
+	if strings.Contains(field, ".authorizers[") {
+		return "requests that it would authorize are answered 403"
+	}
 	for _, r := range c.rule.Routes {
 		if r.Missing != 0 {
-			return strconv.FormatUint(uint64(r.Missing), 10)
+			return "requests to it are answered " + strconv.FormatUint(uint64(r.Missing), 10)
 		}
 	}
-	return "503"
+	return "requests to it are answered 503"
 }
 
 // served returns the service that gets the requests for a host. For an alias, it is the service behind it.
@@ -218,7 +242,7 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 		Field:    field + ".number",
 		Code:     code.UnknownPort,
 		Severity: mesh.Error,
-		Message:  string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered " + c.missing(),
+		Message:  string(s.Key.Host) + " has no port " + routeName(n) + ": " + c.missing(field),
 		Fix:      "it has " + have,
 	})
 }

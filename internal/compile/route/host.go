@@ -241,7 +241,7 @@ func (h *hosts) build(
 	if labels == "" && len(rules) == 1 {
 		if b := h.t.block(h.r, k.Layer, rules[0], p.port); b != nil {
 			e := route.EncodeHost(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p, cluster), nil), b)
-			e.Needs, e.Resolve = names(b.Clusters), b.Resolves
+			e.Needs, e.Wants = names(b.Clusters), b.Wants
 			h.refused(e, s, rules)
 			return e
 		}
@@ -249,12 +249,12 @@ func (h *hosts) build(
 	b := h.t.Builder(h.r, k.Layer, viewerOf(k.Layer, labels, p.port))
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
-	var resolves bool
+	var wants envoy.Wants
 	for _, o := range rules {
 		routes = append(routes, b.HTTP(RuleOf(o))...)
 	}
 	if len(rules) > 0 {
-		needs, resolves = b.Clusters(), b.Resolves()
+		needs, wants = b.Clusters(), b.Wants()
 		if RuleOf(rules[0]).ByPath {
 			route.Rank(routes)
 		}
@@ -265,12 +265,14 @@ func (h *hosts) build(
 		}
 		to := h.t.to(h.r, k.Layer, service, mesh.ClusterKey{Host: k.Host, Port: p.port})
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
-		resolves = to.Resolves
+		if to.Resolves {
+			wants = envoy.WantsNames
+		}
 	}
 	host := route.Host(p.name(h.called(k.Host)), h.domains(k, service, p, cluster), routes)
 	route.ShareRetries(host)
 	e := envoy.Encode(host)
-	e.Needs, e.Resolve = names(needs), resolves
+	e.Needs, e.Wants = names(needs), wants
 	h.refused(e, s, rules)
 	return e
 }

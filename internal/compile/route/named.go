@@ -1,11 +1,9 @@
 package route
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 
-	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -13,42 +11,7 @@ import (
 )
 
 // This file is about destinations of resolution DYNAMIC_DNS: proxies connect to the name that a request or connection is for. It finds the
-// listeners that have to resolve names, and the requests that must not go there.
-
-// Place is a route configuration that proxies of a layer have.
-type Place struct {
-	Layer mesh.Layer
-	Route string
-}
-
-// ComparePlace orders by layer, then name.
-func ComparePlace(a, b Place) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Route, b.Route))
-}
-
-// declareResolving finds the route configurations with a virtual host that leads to such a destination. One more such host, or one less,
-// changes nothing while there is another.
-func (t *Tables) declareResolving() {
-	place := func(k mesh.ResourceKey, e *envoy.Encoded) []Place {
-		if !e.Resolve {
-			return nil
-		}
-		return []Place{{k.Shelf.Layer, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
-	}
-	of := func(hosts *table.Table[mesh.ResourceKey, *envoy.Encoded], name string) *table.Table[Place, struct{}] {
-		return table.Keys(hosts, name, ComparePlace, place)
-	}
-	t.Resolving = table.Union("route/resolving", ComparePlace, table.Same[struct{}], nil,
-		table.Whole(of(t.VirtualHosts, "route/resolving by name")), table.Whole(of(t.AliasHosts, "route/resolving by alias")))
-}
-
-// Resolves reports whether requests in a route configuration of a layer may go to the name that they are for.
-func (t *Tables) Resolves(r *table.Reader, l mesh.Layer, name string) bool {
-	if table.Has(r, t.Resolving, Place{l, name}) {
-		return true
-	}
-	return l.Kind == mesh.NamespaceLayer && table.Has(r, t.Resolving, Place{mesh.Public, name})
-}
+// requests that must not go there.
 
 // byName reports whether a service's connections go to the names that they are for.
 func byName(s *mesh.Service) bool { return s != nil && s.Resolution == mesh.DynamicDNS }

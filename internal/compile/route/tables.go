@@ -19,8 +19,11 @@ type Tables struct {
 	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	noHosts      *table.Table[mesh.ResourceKey, *envoy.Encoded] // route.NoHost's
 
-	// Resolving are the route configurations of listeners that have to resolve the names in requests.
-	Resolving *table.Table[Place, struct{}]
+	// Special are the route configurations whose listeners need more filters than others.
+	Special *table.Table[Place, struct{}]
+	wanting *table.Table[Want, struct{}] // what they need
+	// proxyWants are the wants of HTTPProxy in all layers.
+	proxyWants *table.Table[envoy.Wants, struct{}]
 
 	aliased   *table.Table[scope.Key, struct{}]       // what AliasHosts are made of
 	contested *table.Table[contest.Contest, struct{}] // hosts that are called as aliases of others may be
@@ -48,7 +51,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	t.declareBlocks()
 	t.declareHosts()
 	t.declareAliases()
-	t.declareResolving()
+	t.declareWanting()
 	t.declareRoutes(proxies)
 	t.declareNearby()
 	t.declareChecks()

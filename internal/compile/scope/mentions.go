@@ -10,6 +10,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
+	"fairway/internal/config/filters"
 	routes "fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -91,14 +92,18 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	full := func(s string) mesh.Host { return t.FullHost(s, o.Namespace) }
 	hosts := hostsOf(spec.GetHosts(), full)
 	m := mention{exportTo: joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), created: o.Created, ranked: ranked(o)}
-	to := hostsOf(destinations(spec), full)
-	m.sources = joinExports(slices.Concat(routes.SourceNamespaces(spec), t.insiders(r, to)))
+	to := destinations(spec)
+	if o.Made != nil {
+		to = append(to, filters.Authorizers(o.Made.Routes)...)
+	}
+	targets := hostsOf(to, full)
+	m.sources = joinExports(slices.Concat(routes.SourceNamespaces(spec), t.insiders(r, targets)))
 	for _, h := range hosts {
 		emit(mentionKey{h, aRoute, k}, t.named(r, h, o, m))
 	}
 	m.sources, m.ranked = "", false
 	m.hosts = joinHosts(hosts)
-	for _, h := range to {
+	for _, h := range targets {
 		if len(hosts) != 1 || hosts[0] != h { // importers of another of the hosts need this one too
 			emit(mentionKey{h, aTarget, k}, m)
 		}

@@ -12,7 +12,7 @@ import (
 
 // HTTPRoute checks an HTTPRoute (HTTPRouteSpec of gateway.networking.k8s.io): its regular expressions, whose form the API leaves to
 // implementations.
-func HTTPRoute(spec *gatewayv1.HTTPRouteSpec, r *report.Report) {
+func HTTPRoute(spec *HTTPRouteSpec, r *report.Report) {
 	for i, rule := range spec.Rules {
 		for j, m := range rule.Matches {
 			at := field("spec").at("rules", i).at("matches", j)
@@ -34,7 +34,7 @@ func HTTPRoute(spec *gatewayv1.HTTPRouteSpec, r *report.Report) {
 }
 
 // GRPCRoute checks a GRPCRoute (GRPCRouteSpec) as HTTPRoute does.
-func GRPCRoute(spec *gatewayv1.GRPCRouteSpec, r *report.Report) {
+func GRPCRoute(spec *GRPCRouteSpec, r *report.Report) {
 	for i, rule := range spec.Rules {
 		for j, m := range rule.Matches {
 			at := field("spec").at("rules", i).at("matches", j)

@@ -47,7 +47,7 @@ func Requests(policies []*Compiled, ask Authorizer) (out []*hcmv3.HttpFilter) {
 		add(requestFilter, &httprbacv3.RBAC{Rules: rules})
 	} else if rules != nil {
 		add(requestFilter, &httprbacv3.RBAC{ShadowRules: rules, ShadowRulesStatPrefix: askedPrefix})
-		add("envoy.filters.http.ext_authz", ask.requests)
+		add(Filter, ask.requests)
 	}
 	for _, s := range stages {
 		rules, shadow := s.split(policies, of)

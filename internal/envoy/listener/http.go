@@ -70,6 +70,8 @@ type HTTP struct {
 	Own mesh.HTTPSettings
 	// Resolve makes the proxy resolve the names of requests, if they are routed to clusters that connect to these names (package dynamic).
 	Resolve dynamic.Answers
+	// RouteFilters makes the filters run that routes have of their own (route.Filters).
+	RouteFilters bool
 
 	More      Phased
 	AccessLog AccessLog

@@ -5,6 +5,7 @@ import (
 	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	grpcstatsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
 	grpcwebv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
 	headertometadatav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
@@ -40,6 +41,9 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
 		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
 	)
+	if h.RouteFilters {
+		out = append(out, routeFilters())
+	}
 	if h.Sniffed || h.Side == Gateway {
 		out = append(out, announce())
 	}
@@ -47,6 +51,13 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	out = append(out, h.More.http[Last]...)
 	out = append(out, dynamic.Requests(h.Resolve)...)
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{SuppressEnvoyHeaders: h.Own.NoEnvoyHeaders}))
+}
+
+// routeFilters runs the filters that a route has of its own. Other requests pass it by.
+func routeFilters() *hcmv3.HttpFilter {
+	out := httpFilter("envoy.filters.http.filter_chain", &filterchainv3.FilterChainConfig{})
+	out.Disabled = true // a route's configuration enables it
+	return out
 }
 
 // announce makes a request's upstream connection offer the ALPN protocols in the cluster's metadata, if there are any. They tell the peer

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/envoy"
 	"fairway/internal/envoy/dynamic"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -225,7 +226,9 @@ func (b *Builder) destinations(
 		t := b.target(rule, at+".destination", d.GetDestination())
 		action.HashPolicy = addHash(action.HashPolicy, t.Hash)
 		guard(r.Match, t)
-		b.resolves = b.resolves || t.Resolves
+		if t.Resolves {
+			b.wants |= envoy.WantsNames
+		}
 		if len(in) == 1 {
 			action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: t.Cluster.String()}
 			b.routeHeaders(r, at+".headers", d.GetHeaders())

@@ -13,7 +13,7 @@ import (
 // It is immutable.
 type Block struct {
 	Clusters []mesh.ClusterKey // sorted: the destinations of the routes
-	Resolves bool              // see Builder.Resolves
+	Wants    envoy.Wants       // see Builder.Wants
 	Count    int               // of the routes
 
 	plain, shared parts
@@ -45,7 +45,7 @@ func InBlock(rule Rule, hosts int) bool {
 // Block builds the routes of a rule, as HTTP does, and encodes them.
 func (b *Builder) Block(rule Rule) *Block {
 	routes := b.HTTP(rule)
-	out := &Block{Clusters: b.Clusters(), Resolves: b.Resolves(), Count: len(routes)}
+	out := &Block{Clusters: b.Clusters(), Wants: b.Wants(), Count: len(routes)}
 	h := Host("block", []string{"*"}, routes)
 	if out.plain, out.err = partsOf(routes); out.err != nil {
 		return out
@@ -76,7 +76,7 @@ func partsOf(routes []*routev3.Route) (p parts, err error) {
 func (b *Block) Same(o *Block) bool {
 	same := func(x, y parts) bool { return bytes.Equal(x.rest, y.rest) && bytes.Equal(x.last, y.last) }
 	return b.err == nil && o.err == nil && same(b.plain, o.plain) && same(b.shared, o.shared) && bytes.Equal(b.policy, o.policy) &&
-		b.Resolves == o.Resolves && b.Count == o.Count
+		b.Wants == o.Wants && b.Count == o.Count
 }
 
 // Whole reports whether the block can be used in a virtual host. If not, Envoy would refuse one of its routes. Then the virtual host must

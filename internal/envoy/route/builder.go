@@ -9,6 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	users "fairway/internal/config"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/route/own"
 	"fairway/internal/mesh"
 )
 
@@ -47,8 +49,8 @@ type Builder struct {
 	// Note receives problems with fields that cannot be translated; nil drops them. The caller must fill in the problem's Object.
 	Note func(mesh.Problem)
 
-	used     map[mesh.ClusterKey]struct{}
-	resolves bool
+	used  map[mesh.ClusterKey]struct{}
+	wants envoy.Wants
 }
 
 // Rule is a VirtualService with its name. Short names in it belong to its namespace.
@@ -65,8 +67,8 @@ func (b *Builder) Clusters() []mesh.ClusterKey {
 	return slices.SortedFunc(maps.Keys(b.used), mesh.CompareClusterKey)
 }
 
-// Resolves reports whether some route built so far leads to a Target with Resolves: then its listeners must resolve names.
-func (b *Builder) Resolves() bool { return b.resolves }
+// Wants returns what the routes built so far need of their listeners. A route to a Target with Resolves needs one that resolves names.
+func (b *Builder) Wants() envoy.Wants { return b.wants }
 
 // target resolves a destination and remembers its cluster.
 func (b *Builder) target(rule Rule, field string, d *networking.Destination) Target {
@@ -90,9 +92,16 @@ func (b *Builder) problem(s mesh.Severity, code, field, message, fix string) {
 func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 	var out []*routev3.Route
 	for i, in := range rule.Spec.GetHttp() {
-		for _, r := range b.httpRoute(rule, index("spec.http", i), in) {
-			if i < len(rule.Routes) {
-				extend(r, rule.Routes[i])
+		field, more := index("spec.http", i), users.MadeRoute{}
+		if i < len(rule.Routes) {
+			more = rule.Routes[i]
+		}
+		filters := b.own(rule, field, more)
+		for _, r := range b.httpRoute(rule, field, in) {
+			extend(r, more)
+			if filters != nil {
+				perRoute(r, own.Filter, filters)
+				b.wants |= envoy.WantsFilters
 			}
 			out = append(out, r)
 			if !b.Viewer.Every && !rule.ByPath && CatchAll(r) {

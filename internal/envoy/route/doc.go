@@ -4,7 +4,7 @@
 // A Builder translates for one Viewer: the namespace, labels, gateway and port that decide which match blocks apply. It leaves out and
 // reports the parts that it cannot translate. The same code builds and reports, so the two cannot disagree.
 //
-// The room below it, format, checks the values of headers.
+// The rooms below it: format checks the values of headers, own builds filters that one route has of its own.
 //
 // The specification is networking/v1alpha3/virtual_service.proto of istio.io/api and envoy/config/route/v3 of Envoy. The package is pure.
 // It must not know tables, layers, or which destinations exist: a function that the caller passes resolves destinations.

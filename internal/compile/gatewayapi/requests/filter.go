@@ -10,11 +10,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config/native"
 )
 
 // OfCalls returns a filter of a GRPCRoute as one of an HTTPRoute, whose parts it has.
-func OfCalls(f gatewayv1.GRPCRouteFilter) gatewayv1.HTTPRouteFilter {
-	return gatewayv1.HTTPRouteFilter{
+func OfCalls(f gatewayv1.GRPCRouteFilter) native.HTTPRouteFilter {
+	return native.HTTPRouteFilter{
 		Type: gatewayv1.HTTPRouteFilterType(f.Type), RequestHeaderModifier: f.RequestHeaderModifier,
 		ResponseHeaderModifier: f.ResponseHeaderModifier, RequestMirror: f.RequestMirror, ExtensionRef: f.ExtensionRef,
 	}

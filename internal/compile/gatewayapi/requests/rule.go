@@ -6,6 +6,8 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/config/native"
 )
 
 // Rule is a rule of an HTTPRoute or a GRPCRoute, in the words of the former.
@@ -13,11 +15,11 @@ type Rule struct {
 	Field    string // of the route
 	Name     string
 	Matches  []*networking.HTTPMatchRequest
-	Filters  []gatewayv1.HTTPRouteFilter
-	Backends []gatewayv1.HTTPBackendRef
+	Filters  []native.HTTPRouteFilter
+	Backends []native.HTTPBackendRef
 	Timeouts *gatewayv1.HTTPRouteTimeouts
 	Retry    *gatewayv1.HTTPRouteRetry
-	Sessions bool   // it has sessionPersistence
+	Sessions *native.SessionPersistence
 	Missing  uint32 // status of requests to a backend that is not there
 
 	// First is the index of the first of Backends in the route's list: a rule may be one of several parts (Apart).
@@ -27,11 +29,11 @@ type Rule struct {
 }
 
 // OfHTTP returns the rules of an HTTPRoute.
-func OfHTTP(spec *gatewayv1.HTTPRouteSpec) (out []Rule) {
+func OfHTTP(spec *native.HTTPRouteSpec) (out []Rule) {
 	for i, rule := range spec.Rules {
 		one := Rule{
 			Field: ruleField(i), Name: string(value(rule.Name, "")), Filters: rule.Filters, Backends: rule.BackendRefs,
-			Timeouts: rule.Timeouts, Retry: rule.Retry, Sessions: rule.SessionPersistence != nil, Missing: 500,
+			Timeouts: rule.Timeouts, Retry: rule.Retry, Sessions: rule.SessionPersistence, Missing: 500,
 		}
 		for _, m := range rule.Matches {
 			one.Matches = append(one.Matches, Match(m))
@@ -42,10 +44,10 @@ func OfHTTP(spec *gatewayv1.HTTPRouteSpec) (out []Rule) {
 }
 
 // OfGRPC returns the rules of a GRPCRoute: requests of gRPC are requests of HTTP whose paths are /service/method.
-func OfGRPC(spec *gatewayv1.GRPCRouteSpec) (out []Rule) {
+func OfGRPC(spec *native.GRPCRouteSpec) (out []Rule) {
 	for i, rule := range spec.Rules {
 		one := Rule{
-			Field: ruleField(i), Name: string(value(rule.Name, "")), Sessions: rule.SessionPersistence != nil, Missing: 503,
+			Field: ruleField(i), Name: string(value(rule.Name, "")), Sessions: rule.SessionPersistence, Missing: 503,
 		}
 		for _, m := range rule.Matches {
 			one.Matches = append(one.Matches, MatchCall(m))
@@ -54,7 +56,7 @@ func OfGRPC(spec *gatewayv1.GRPCRouteSpec) (out []Rule) {
 			one.Filters = append(one.Filters, OfCalls(f))
 		}
 		for _, ref := range rule.BackendRefs {
-			backend := gatewayv1.HTTPBackendRef{BackendRef: ref.BackendRef}
+			backend := native.HTTPBackendRef{BackendRef: ref.BackendRef}
 			for _, f := range ref.Filters {
 				backend.Filters = append(backend.Filters, OfCalls(f))
 			}
@@ -68,7 +70,7 @@ func OfGRPC(spec *gatewayv1.GRPCRouteSpec) (out []Rule) {
 func ruleField(i int) string { return "spec.rules[" + strconv.Itoa(i) + "]" }
 
 // Heads reports whether a filter changes headers: a destination can have it. Other filters are of a whole route.
-func Heads(f gatewayv1.HTTPRouteFilter) bool {
+func Heads(f native.HTTPRouteFilter) bool {
 	return f.Type == gatewayv1.HTTPRouteFilterRequestHeaderModifier || f.Type == gatewayv1.HTTPRouteFilterResponseHeaderModifier
 }
 
@@ -82,8 +84,8 @@ func (r Rule) Apart() []Rule {
 	for _, ref := range r.Backends {
 		total += int64(value(ref.Weight, 1))
 	}
-	if total == 0 || !slices.ContainsFunc(r.Backends, func(ref gatewayv1.HTTPBackendRef) bool {
-		return slices.ContainsFunc(ref.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return !Heads(f) })
+	if total == 0 || !slices.ContainsFunc(r.Backends, func(ref native.HTTPBackendRef) bool {
+		return slices.ContainsFunc(ref.Filters, func(f native.HTTPRouteFilter) bool { return !Heads(f) })
 	}) {
 		return []Rule{r}
 	}

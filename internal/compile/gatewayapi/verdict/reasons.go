@@ -24,7 +24,8 @@ func WhyRefused(p status.Problem) gatewayv1.RouteConditionReason {
 
 // AtBackend reports whether a problem is of a reference to a backend.
 func AtBackend(p status.Problem) bool {
-	return strings.Contains(p.Field, ".backendRefs[") || strings.Contains(p.Field, ".requestMirror.backendRef")
+	return strings.Contains(p.Field, ".requestMirror.backendRef") || strings.Contains(p.Field, ".externalAuth.backendRef") ||
+		strings.Contains(p.Field, ".backendRefs[")
 }
 
 // Unresolved reports whether a problem is that a backend cannot be used.
