@@ -12,7 +12,8 @@ import (
 // ClassName is the label that names the class of a Gateway's objects.
 const ClassName = "gateway.networking.k8s.io/gateway-class-name"
 
-// declareDeployments declares the objects of Gateways that an API server has.
+// declareDeployments declares the objects of Gateways that an API server has. While the parameters of a Gateway are wrong, or not read yet,
+// it has no row: its objects stay as they are.
 func (t *Tables) declareDeployments() {
 	m := &t.maker
 	byGateway := table.Group(m.listeners, "gatewayapi/listeners by gateway", config.CompareKey,
@@ -31,6 +32,10 @@ func (t *Tables) declareDeployments() {
 			case !m.in.DeploysGateways():
 				return
 			}
+			parameters, wrong, unread := m.parameters(r, o)
+			if wrong != "" || unread {
+				return
+			}
 			rows, _ := table.Get(r, byGateway, k)
 			listeners := func(yield func(*gatewayv1.Listener) bool) {
 				for _, l := range rows.All() {
@@ -41,6 +46,7 @@ func (t *Tables) declareDeployments() {
 			}
 			d := deployed.Of(o, listeners, func(p mesh.Problem) { r.Note(p) })
 			d.Labels[GatewayName], d.Labels[ClassName] = shortName(o.Name), shortName(string(spec.GatewayClassName))
+			d.Overlay(parameters)
 			emit(k, d)
 		})
 }

@@ -10,13 +10,15 @@ import (
 	"fairway/internal/table"
 )
 
-// DeclareServed declares Here and Elsewhere. served reports whether some proxy that is connected here serves a Gateway that is made.
-// It returns the Secrets and ConfigMaps of Gateways whose proxies are all connected to other control planes: this one does not send them,
-// and says in statuses whether they exist.
+// DeclareServed declares Here, Elsewhere and Deployments. served reports whether some proxy that is connected here serves a Gateway that is
+// made. It returns the Secrets and ConfigMaps of Gateways whose proxies are all connected to other control planes: this one does not send
+// them, and says in statuses whether they exist. It also returns the ConfigMaps with parameters of deployment.
 func (t *Tables) DeclareServed(
 	s *table.Store, secrets *secret.Tables, served func(*table.Reader, config.Key) bool,
 ) *table.Table[secret.Key, struct{}] {
 	t.secrets = secrets
+	parameters := t.declareParameters()
+	t.declareDeployments()
 	t.Here = table.Derive(t.gateways, "gatewayapi/served here", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, struct{})) {
 			// All listeners have the same proxies, if they are served at all.
@@ -36,8 +38,9 @@ func (t *Tables) DeclareServed(
 				emit(k, all)
 			}
 		})
-	return table.Keys(named, "gatewayapi/wanted secrets", secret.CompareKey,
+	of := table.Keys(named, "gatewayapi/wanted secrets", secret.CompareKey,
 		func(_ listenerKey, all []secret.Key) []secret.Key { return all })
+	return table.Union("gatewayapi/wanted", secret.CompareKey, table.Same[struct{}], nil, table.Whole(of), table.Whole(parameters))
 }
 
 // secretsOf lists the Secrets and ConfigMaps that a listener refers to, and may.

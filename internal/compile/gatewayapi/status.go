@@ -91,13 +91,16 @@ func (j judge) under(r *table.Reader, k config.Key, field string, is func(rest s
 }
 
 // class is the status of a GatewayClass.
-func (j judge) class(_ *table.Reader, o *config.Object) *verdict.Status {
+func (j judge) class(r *table.Reader, o *config.Object) *verdict.Status {
 	if !IsOurs(native[gatewayv1.GatewayClassSpec](o).ControllerName) {
 		return nil
 	}
-	return &verdict.Status{Features: verdict.Features(), Conditions: []metav1.Condition{
-		verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, ""),
-	}}
+	accepted := verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, "")
+	if p, is := table.Get(r, j.ofClasses, o.Key); is && p.Wrong.Message != "" {
+		accepted = verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, false, gatewayv1.GatewayClassReasonInvalidParameters,
+			p.Wrong.Message)
+	}
+	return &verdict.Status{Features: verdict.Features(), Conditions: []metav1.Condition{accepted}}
 }
 
 // ofGateway is the status of a Gateway that is ours.

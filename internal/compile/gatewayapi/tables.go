@@ -34,7 +34,7 @@ type Tables struct {
 	Clients *table.Table[ClientKey, Client]
 	// Leading are the Gateways with routes to a host, while there are BackendTLSPolicies.
 	Leading *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
-	// Taken says of Gateways why an object of another owner keeps them from being deployed.
+	// Taken says of Gateways why they cannot be deployed: an object of another owner has the name, or the API server refuses one.
 	Taken *table.Input[config.Key, string]
 }
 
@@ -49,6 +49,8 @@ type maker struct {
 	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
 	attached  *table.Table[listenerKey, table.Rows[attachmentKey, *attachment]]
 	made      *input.Objects // Gateways
+	// ofClasses and ofGateways are the parameters of deployment that GatewayClasses and Gateways name.
+	ofClasses, ofGateways *table.Table[config.Key, *deployed.Parameters]
 }
 
 var _ input.Maker = new(Tables).Make
@@ -62,13 +64,11 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if m.ours(r, o) {
 				m.noteVerifications(r, o)
-				noteParameters(r, o)
 				emit(k, o)
 			}
 		})
 	t.declareClients()
 	m.declareListeners()
-	t.declareDeployments()
 	m.made = table.Derive(m.listeners, "gatewayapi/made gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, _ listenerKey, l *listener, emit func(config.Key, *config.Object)) {
 			if o := m.gateway(r, l); o != nil {
