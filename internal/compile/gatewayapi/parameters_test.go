@@ -160,6 +160,11 @@ spec:
 	if c := condition(w, config.Key{Kind: config.GatewayClass, Name: "big"}, "Accepted"); c.Status != metav1.ConditionTrue {
 		t.Errorf("the class is %+v", c)
 	}
+	stored(w, parametersMap+`  deployment: "spec: {replicas: 3}"
+`)
+	if d := deployment(w, edge); d == nil || d.Overlays["Deployment"][1] != `{"spec":{"replicas":3}}` {
+		t.Errorf("after a change it is deployed as %+v", d)
+	}
 	w.Delete("ConfigMap", "infra", "defaults")
 	if c := condition(w, config.Key{Kind: config.GatewayClass, Name: "big"}, "Accepted"); c.Reason != "InvalidParameters" {
 		t.Errorf("without its parameters the class is %+v", c)

@@ -56,6 +56,8 @@ type Options struct {
 	// Revision is the control plane's: an object with the label istio.io/rev is read only if the label names this revision,
 	// or a tag of it; an object without the label is always read. Empty: all are read.
 	Revision string
+	// WithoutGatewayAPI says that no kind of the Gateway API is read.
+	WithoutGatewayAPI bool
 	// Tags takes the other names that the cluster has for Revision. nil: only the source itself needs them.
 	Tags *Tags
 	// Scoped says that Discover will be called: until then no namespace is read. Otherwise all are.
