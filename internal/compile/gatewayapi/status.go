@@ -37,6 +37,7 @@ func (t *Tables) DeclareStatuses(
 	parts := []table.Part[config.Key, *verdict.Status]{
 		table.Whole(j.each(t.in.GatewayClasses, "gatewayapi/class statuses", j.class)),
 		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
+		table.Whole(j.each(t.in.KubernetesGateways, "gatewayapi/remote statuses", j.ofRemote)),
 		table.Whole(sets),
 		table.Whole(j.each(t.in.BackendTLSPolicies, "gatewayapi/policy statuses", j.ofPolicy)),
 	}
@@ -92,7 +93,8 @@ func (j judge) under(r *table.Reader, k config.Key, field string, is func(rest s
 
 // class is the status of a GatewayClass.
 func (j judge) class(r *table.Reader, o *config.Object) *verdict.Status {
-	if !IsOurs(native[gatewayv1.GatewayClassSpec](o).ControllerName) {
+	controller := native[gatewayv1.GatewayClassSpec](o).ControllerName
+	if !IsOurs(controller) && !isRemote(controller) {
 		return nil
 	}
 	accepted := verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, "")
@@ -100,7 +102,29 @@ func (j judge) class(r *table.Reader, o *config.Object) *verdict.Status {
 		accepted = verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, false, gatewayv1.GatewayClassReasonInvalidParameters,
 			p.Wrong.Message)
 	}
-	return &verdict.Status{Features: verdict.Features(), Conditions: []metav1.Condition{accepted}}
+	out := &verdict.Status{Conditions: []metav1.Condition{accepted}}
+	if IsOurs(controller) {
+		out.Features = verdict.Features()
+	}
+	return out
+}
+
+// ofRemote is the status of a Gateway whose proxies are not here; nil: they are.
+func (j judge) ofRemote(r *table.Reader, o *config.Object) *verdict.Status {
+	if !isRemote(j.controllerOf(r, o)) {
+		return nil
+	}
+	s := &verdict.Status{Addressed: true, Conditions: []metav1.Condition{
+		verdict.Condition(gatewayv1.GatewayConditionAccepted, true, gatewayv1.GatewayReasonAccepted, ""),
+		verdict.Condition(gatewayv1.GatewayConditionProgrammed, true, gatewayv1.GatewayReasonProgrammed,
+			"the Gateway is remote: no proxy here serves it"),
+	}}
+	for _, a := range native[gatewayv1.GatewaySpec](o).Addresses {
+		if a.Value != "" {
+			s.Addresses = append(s.Addresses, gatewayv1.GatewayStatusAddress{Type: a.Type, Value: a.Value})
+		}
+	}
+	return s
 }
 
 // ofGateway is the status of a Gateway that is ours.

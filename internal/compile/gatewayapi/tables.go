@@ -99,11 +99,23 @@ func (m *maker) routes() []*input.Objects {
 	return []*input.Objects{m.in.HTTPRoutes, m.in.GRPCRoutes, m.in.TLSRoutes, m.in.TCPRoutes}
 }
 
-// These names of classes mean this control plane where no GatewayClass says otherwise, as without Kubernetes.
-const (
-	istioClass = "istio"
-	ownClass   = "fairway"
-)
+// istioClass is the name of a class that means this control plane where no GatewayClass says otherwise.
+const istioClass = "istio"
+
+// builtIn returns the controller of a class that needs no GatewayClass, as without Kubernetes; empty: the class needs one.
+func builtIn(class string) gatewayv1.GatewayController {
+	switch class {
+	case istioClass:
+		return istioController
+	case "fairway":
+		return ownController
+	case "istio-remote":
+		return istioRemote
+	case "fairway-remote":
+		return ownRemote
+	}
+	return ""
+}
 
 // Controllers of GatewayClasses (GatewayClass.spec.controllerName) that mean this control plane: Istio's, and our own.
 const (
@@ -111,24 +123,31 @@ const (
 	ownController   gatewayv1.GatewayController = "fairway/gateway-controller"
 )
 
+// These controllers say, as in Istio, that the proxies of a Gateway are not here: it only states an address of another cluster or network.
+// Nothing is made of it.
+const (
+	istioRemote gatewayv1.GatewayController = "istio.io/unmanaged-gateway"
+	ownRemote   gatewayv1.GatewayController = "fairway/unmanaged-gateway"
+)
+
 // IsOurs reports whether a controller means this control plane.
 func IsOurs(controller gatewayv1.GatewayController) bool {
 	return controller == istioController || controller == ownController
+}
+
+// isRemote reports whether a controller means that the proxies of a Gateway are not here.
+func isRemote(controller gatewayv1.GatewayController) bool {
+	return controller == istioRemote || controller == ownRemote
 }
 
 // controllerOf returns the controller of a Gateway's class; empty: the class is not known.
 func (m *maker) controllerOf(r *table.Reader, o *config.Object) gatewayv1.GatewayController {
 	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
 	class, ok := table.Get(r, m.in.GatewayClasses, config.Key{Kind: config.GatewayClass, Name: name})
-	switch {
-	case ok:
+	if ok {
 		return native[gatewayv1.GatewayClassSpec](class).ControllerName
-	case name == istioClass:
-		return istioController
-	case name == ownClass:
-		return ownController
 	}
-	return ""
+	return builtIn(name)
 }
 
 // ours reports whether this control plane carries out a Gateway.
