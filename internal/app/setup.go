@@ -186,7 +186,9 @@ func (s setup) ownCluster(in incoming) (*clusters.Own, error) {
 		Cluster: o.ClusterID, Domain: o.Domain, Namespace: o.Namespace, Config: s.reach, Decoder: s.decoder, Log: o.Log,
 		Remotes: in.others.Set, OnObject: in.cluster.Observe, Revision: o.Revision, Tags: s.tags, Meter: s.metrics,
 		WithoutGatewayAPI: o.GatewayAPI.Unread,
-	}, clusters.Secrets{Read: in.graph.Secrets.Read, OnDemand: in.graph.Secrets.OnDemand}, in.selected)
+	}, clusters.Inputs{
+		Read: in.graph.Secrets.Read, OnDemand: in.graph.Secrets.OnDemand, Revised: in.graph.In.Revised,
+	}, in.selected)
 }
 
 // registries makes the source that starts and ends the registries' sources, and these.

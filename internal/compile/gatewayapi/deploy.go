@@ -26,8 +26,10 @@ func (t *Tables) declareDeployments() {
 			switch {
 			case written.Stored.UID == "" || controller == "":
 				return // a class that is not known may only be late
+			case !m.mine(r, o):
+				return // what there is belongs to the control plane of another revision
 			case !IsOurs(controller) || deployed.ByHand(spec):
-				emit(k, &deployed.Deployment{Unwanted: true})
+				emit(k, &deployed.Deployment{Unwanted: true, Revised: m.revised(r, o)})
 				return
 			case !m.in.DeploysGateways():
 				return
@@ -46,6 +48,7 @@ func (t *Tables) declareDeployments() {
 			}
 			d := deployed.Of(o, listeners, func(p mesh.Problem) { r.Note(p) })
 			d.Labels[GatewayName], d.Labels[ClassName] = shortName(o.Name), shortName(string(spec.GatewayClassName))
+			d.Revised = m.revised(r, o)
 			d.Overlay(parameters)
 			emit(k, d)
 		})

@@ -111,10 +111,10 @@ func (j judge) class(r *table.Reader, o *config.Object) *verdict.Status {
 
 // ofRemote is the status of a Gateway whose proxies are not here; nil: they are.
 func (j judge) ofRemote(r *table.Reader, o *config.Object) *verdict.Status {
-	if !isRemote(j.controllerOf(r, o)) {
+	if !isRemote(j.controllerOf(r, o)) || !j.mine(r, o) {
 		return nil
 	}
-	s := &verdict.Status{Addressed: true, Conditions: []metav1.Condition{
+	s := &verdict.Status{Addressed: true, Revised: j.revised(r, o), Conditions: []metav1.Condition{
 		verdict.Condition(gatewayv1.GatewayConditionAccepted, true, gatewayv1.GatewayReasonAccepted, ""),
 		verdict.Condition(gatewayv1.GatewayConditionProgrammed, true, gatewayv1.GatewayReasonProgrammed,
 			"the Gateway is remote: no proxy here serves it"),
@@ -131,6 +131,7 @@ func (j judge) ofRemote(r *table.Reader, o *config.Object) *verdict.Status {
 func (j judge) ofGateway(r *table.Reader, o *config.Object) *verdict.Status {
 	s := j.ofListeners(r, listenersOf(o, o.Key), gatewayv1.GatewayReasonInvalid)
 	sets, _ := table.Get(r, j.sets, o.Key)
+	s.Revised = j.revised(r, o)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
 	if fallsBack(o) {
 		s.Conditions = append(s.Conditions, verdict.Condition(gatewayv1.GatewayConditionInsecureFrontendValidationMode, true,
@@ -148,12 +149,14 @@ func (j judge) ofSet(r *table.Reader, o *config.Object) *verdict.Status {
 	case !table.Has(r, j.gateways, gateway):
 		return nil
 	case !ok:
-		return &verdict.Status{Conditions: []metav1.Condition{
+		return &verdict.Status{Revised: j.revisedAt(r, gateway), Conditions: []metav1.Condition{
 			verdict.Condition(gatewayv1.ListenerSetConditionAccepted, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 			verdict.Condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 		}}
 	}
-	return j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
+	s := j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
+	s.Revised = j.revisedAt(r, gateway)
+	return s
 }
 
 // ofListeners is the status of an object with these listeners. invalid is why it is not programmed if none of them is valid.
@@ -289,10 +292,11 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *verdict.Status {
 	}
 	for i, ref := range o.Parents() {
 		at := index("spec.parentRefs", i)
-		controller := j.controllerOfParent(r, o, at, ref)
+		controller, gateway := j.controllerOfParent(r, o, at, ref)
 		if controller == "" {
 			continue
 		}
+		out.Revised = out.Revised || j.revisedAt(r, gateway)
 		accepted := verdict.Condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, "")
 		if p, is := j.under(r, o.Key, at, anything); is {
 			accepted = verdict.Condition(gatewayv1.RouteConditionAccepted, false, verdict.WhyRefused(p), p.Message)
@@ -307,18 +311,21 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *verdict.Status {
 	return out
 }
 
-// controllerOfParent returns the controller of what a reference of a route binds it to; empty: it is not ours.
-func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, ref gatewayv1.ParentReference) gatewayv1.GatewayController {
+// controllerOfParent returns the controller of what a reference of a route binds it to, and the Gateway, if it is one; empty: it is not
+// ours.
+func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, ref gatewayv1.ParentReference) (
+	controller gatewayv1.GatewayController, gateway config.Key,
+) {
 	if _, is := parents.ServiceOf(o, ref); is {
-		return ownController
+		return ownController, gateway
 	}
 	owner, ours, _ := j.parentOf(r, o, at, ref)
 	if !ours {
-		return ""
+		return "", gateway
 	}
 	if owner.Kind == config.ListenerSet {
 		set, _ := table.Get(r, j.in.ListenerSets, owner)
 		owner, _, _ = j.parent(r, set)
 	}
-	return j.controllerAt(r, owner)
+	return j.controllerAt(r, owner), owner
 }

@@ -150,8 +150,11 @@ func (m *maker) controllerOf(r *table.Reader, o *config.Object) gatewayv1.Gatewa
 	return builtIn(name)
 }
 
-// ours reports whether this control plane carries out a Gateway.
+// ours reports whether this control plane carries out a Gateway: the class and the revision are its own.
 func (m *maker) ours(r *table.Reader, o *config.Object) bool {
+	if !m.mine(r, o) {
+		return false
+	}
 	controller := m.controllerOf(r, o)
 	if controller != "" {
 		return IsOurs(controller)

@@ -35,6 +35,8 @@ type Options struct {
 	Client   dynamic.Interface
 	Manager  string // of the fields that are written
 	Revision string // of this control plane
+	// Leads reports whether this replica deploys Gateways that are for its revision only, or all others.
+	Leads func(revised bool) bool
 	// Wanted returns the objects that a Gateway should have.
 	Wanted func(config.Key) Wanted
 	// All calls add with every Gateway.
@@ -238,7 +240,7 @@ func (w *Writer) write(ctx context.Context, p part) error {
 		}
 	}
 	wanted := w.o.Wanted(p.gateway)
-	if wanted.UID == "" || wanted.Deployment == nil {
+	if wanted.UID == "" || wanted.Deployment == nil || !w.o.Leads(wanted.Revised) {
 		w.take(p, "")
 		return nil // the cluster deletes what a deleted Gateway had
 	}

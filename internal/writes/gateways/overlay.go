@@ -85,18 +85,15 @@ func overlay(o *unstructured.Unstructured, d *Deployment) (*unstructured.Unstruc
 	if kind == "Deployment" && len(d.Overlays[autoscaler]) > 0 {
 		unstructured.RemoveNestedField(out.Object, "spec", "replicas")
 	}
-	if _, most, _ := unstructured.NestedFieldNoCopy(out.Object, "spec", "maxUnavailable"); kind == budget && most {
-		if least, _, _ := unstructured.NestedFieldNoCopy(out.Object, "spec", "minAvailable"); least == chartsLeast(o) {
-			unstructured.RemoveNestedField(out.Object, "spec", "minAvailable") // only one of them may be set
-		}
-	}
 	return canonical(out)
 }
 
-// chartsLeast returns how many pods the disruption budget of the chart keeps.
-func chartsLeast(o *unstructured.Unstructured) any {
-	least, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "minAvailable")
-	return least
+// limits reports whether patches say how many pods may be missing. The chart's own bound must not be beside it.
+func limits(patches []string) bool {
+	return slices.ContainsFunc(patches, func(patch string) bool {
+		var of struct{ Spec struct{ MaxUnavailable any } }
+		return json.Unmarshal([]byte(patch), &of) == nil && of.Spec.MaxUnavailable != nil
+	})
 }
 
 // canonical writes values as an API server does, such as quantities, so that an object that is as wanted is recognised.

@@ -45,6 +45,7 @@ type Deployment struct {
 	Name        string // of the objects
 	Labels      map[string]string
 	Annotations map[string]string
+	Revised     bool   // the Gateway is for one revision only
 	Revision    string // that injects the pods; empty: the default one
 	Type        corev1.ServiceType
 	Address     string // that the load balancer is to have; empty: any
@@ -109,6 +110,9 @@ func (w *Writer) render(kind string, k config.Key, uid string, d *Deployment) (*
 		set(ports, "spec", "ports")
 	case budget:
 		set(tree(selector), "spec", "selector", "matchLabels")
+		if limits(d.Overlays[kind]) {
+			unstructured.RemoveNestedField(o.Object, "spec", "minAvailable")
+		}
 	case autoscaler:
 		set(d.Name, "spec", "scaleTargetRef", "name")
 	}

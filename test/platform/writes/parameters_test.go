@@ -75,7 +75,7 @@ data:
 	gateway("Accepted", "InvalidParameters", `unknown field "spec.replica"`)
 	w.Apply(t, own+"  podDisruptionBudget: 'spec: {minAvailable: 1, maxUnavailable: 2}'\n  deployment: 'spec: {replicas: 3}'\n")
 	gateway("Programmed", "Invalid", "the API server refuses PodDisruptionBudget edge-istio: ")
-	if now := has(t, w, deployment, func(*appsv1.Deployment) string { return "" }); now.ResourceVersion != is.ResourceVersion {
+	if now := has(t, w, deployment, func(*appsv1.Deployment) string { return "" }); now.Generation != is.Generation {
 		t.Error("the Deployment was written, and is as it was")
 	}
 	w.Apply(t, own+"  podDisruptionBudget: 'spec: {minAvailable: 1}'\n")

@@ -25,12 +25,13 @@ import (
 // Deployment describes the objects that a cluster has for a Gateway.
 type Deployment struct {
 	// Unwanted is set for a Gateway that another controller serves, or one with gateways that its author deploys: objects that were made
-	// for it earlier are deleted. Nothing else is set then.
+	// for it earlier are deleted. Nothing but Revised is set then.
 	Unwanted    bool
 	Name        string // of the objects
 	Labels      map[string]string
 	Annotations map[string]string
-	Revision    string // that the Gateway names; empty: it names none
+	Revised     bool   // the Gateway is for one revision only; also of one that is Unwanted
+	Revision    string // that the Gateway itself names; empty: it names none
 	Type        corev1.ServiceType
 	Address     string // that the Service's load balancer is to have; empty: any
 	Ports       []corev1.ServicePort
