@@ -41,7 +41,8 @@ func parametersAt(ref *gatewayv1.ParametersReference) (k secret.Key, wrong deplo
 	switch {
 	case ref.Group != "" || ref.Kind != "ConfigMap":
 		return k, deployed.Fault{
-			Code: code.NotSupported, Message: fmt.Sprintf("parameters of kind %s and group %q are not supported", ref.Kind, ref.Group), Fix: "name a ConfigMap",
+			Code: code.NotSupported, Fix: "name a ConfigMap",
+			Message: fmt.Sprintf("parameters of kind %s and group %q are not supported", ref.Kind, ref.Group),
 		}
 	case ref.Namespace == nil:
 		return k, deployed.Fault{

@@ -78,9 +78,10 @@ func TestParameters(t *testing.T) {
   podDisruptionBudget: "spec: {minAvailable: 2}"
 `, "", `{"spec":{"replicas":2}} {"spec":{"maxReplicas":3}} {"spec":{"minAvailable":2}} {"spec":{"ports":[{"nodePort":30080,"port":80}]}} ` +
 			`{"metadata":{"annotations":{"a":"b"}}}`},
-		"no keys":         {ref, "  {}\n", "", ""},
-		"no ConfigMap":    {ref, "", "there is no ConfigMap shop/own", ""},
-		"another kind":    {`{group: example.com, kind: Parameters, name: own}`, "", `parameters of kind Parameters and group "example.com" are not supported`, ""},
+		"no keys":      {ref, "  {}\n", "", ""},
+		"no ConfigMap": {ref, "", "there is no ConfigMap shop/own", ""},
+		"another kind": {`{group: example.com, kind: Parameters, name: own}`, "",
+			`parameters of kind Parameters and group "example.com" are not supported`, ""},
 		"no name":         {`{group: "", kind: ConfigMap, name: certs/own}`, "", `"certs/own" is not the name of a ConfigMap`, ""},
 		"an unknown key":  {ref, "  deployments: '{}'\n", `ConfigMap shop/own: key "deployments" has no meaning`, ""},
 		"no YAML":         {ref, "  service: '{'\n", "key service: it is not YAML", ""},
@@ -154,7 +155,8 @@ spec:
 	}
 	read()
 	d := deployment(w, edge)
-	if d == nil || strings.Join(d.Overlays["Deployment"], " ") != `{"spec":{"template":{"spec":{"hostNetwork":true}}}} {"spec":{"replicas":2}}` {
+	const both = `{"spec":{"template":{"spec":{"hostNetwork":true}}}} {"spec":{"replicas":2}}`
+	if d == nil || strings.Join(d.Overlays["Deployment"], " ") != both {
 		t.Errorf("it is deployed as %+v", d)
 	}
 	if c := condition(w, config.Key{Kind: config.GatewayClass, Name: "big"}, "Accepted"); c.Status != metav1.ConditionTrue {
@@ -169,7 +171,8 @@ spec:
 	if c := condition(w, config.Key{Kind: config.GatewayClass, Name: "big"}, "Accepted"); c.Reason != "InvalidParameters" {
 		t.Errorf("without its parameters the class is %+v", c)
 	}
-	if c := condition(w, edge, "Accepted"); c.Reason != "InvalidParameters" || !strings.HasPrefix(c.Message, "parameters of GatewayClass big: ") {
+	c := condition(w, edge, "Accepted")
+	if c.Reason != "InvalidParameters" || !strings.HasPrefix(c.Message, "parameters of GatewayClass big: ") {
 		t.Errorf("without those of its class, the Gateway is %+v", c)
 	}
 }

@@ -25,7 +25,8 @@ func TestRender(t *testing.T) {
 		d := &Deployment{
 			Name: "edge-istio", Labels: map[string]string{gatewayName: "edge", className: "istio", "team": "front"},
 			Annotations: map[string]string{"example.com/note": "a"}, Type: corev1.ServiceTypeLoadBalancer,
-			Ports: []corev1.ServicePort{{Name: "http-80", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(80)}}, Overlays: map[string][]string{},
+			Ports:    []corev1.ServicePort{{Name: "http-80", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(80)}},
+			Overlays: map[string][]string{},
 		}
 		for _, f := range a.Inputs("objects.yaml") {
 			kind, _, _ := strings.Cut(f.Name, ".")
@@ -65,9 +66,12 @@ func TestContains(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &Writer{o: Options{Manager: "fairway"}, templates: all}
-	d := &Deployment{Name: "edge-istio", Labels: map[string]string{gatewayName: "edge"}, Annotations: map[string]string{}, Overlays: map[string][]string{
-		"Deployment": {`{"spec":{"template":{"spec":{"containers":[{"name":"istio-proxy","resources":{"limits":{"cpu":"1000m"}}}]}}}}`},
-	}}
+	d := &Deployment{
+		Name: "edge-istio", Labels: map[string]string{gatewayName: "edge"}, Annotations: map[string]string{},
+		Overlays: map[string][]string{
+			"Deployment": {`{"spec":{"template":{"spec":{"containers":[{"name":"istio-proxy","resources":{"limits":{"cpu":"1000m"}}}]}}}}`},
+		},
+	}
 	o, err := w.render("Deployment", config.Key{Namespace: "shop", Name: "edge"}, "1", d)
 	if err != nil {
 		t.Fatal(err)

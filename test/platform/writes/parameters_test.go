@@ -14,8 +14,8 @@ import (
 	"fairway/test/plane"
 )
 
-// TestParametersOfGateways: what a ConfigMap says is merged over the objects of a Gateway. An autoscaler and a disruption budget come and go
-// with their keys. Wrong parameters leave everything as it is, and the Gateway's status says what is wrong.
+// TestParametersOfGateways: what a ConfigMap says is merged over the objects of a Gateway. An autoscaler and a disruption budget come and
+// go with their keys. Wrong parameters leave everything as it is, and the Gateway's status says what is wrong.
 func TestParametersOfGateways(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -112,7 +112,8 @@ func ParametersOf(texts map[string]string, others []string) *Parameters {
 			return &Parameters{Wrong: wrong}
 		}
 		if at := closed("", tree, append(slices.Clone(metadata), of.open...)); at != "" && out.Reserved == (Fault{}) {
-			out.Reserved = Fault{code.NotSupported, "key " + key + ": " + strings.TrimSuffix(at, "[]") + " may not be set by the author of a Gateway",
+			at = strings.TrimSuffix(at, "[]")
+			out.Reserved = Fault{code.NotSupported, "key " + key + ": " + at + " may not be set by the author of a Gateway",
 				"leave it out, or have it set by the parameters of the GatewayClass"}
 		}
 		out.Overlays[of.kind] = patch
