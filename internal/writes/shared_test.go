@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestShared: tasks run while a replica leads the cluster or its revision, and it writes what belongs to what it leads. They begin anew with
-// each change, and have ended once the replica leads nothing.
+// TestShared: tasks run while a replica leads the cluster or its revision, and it writes what belongs to what it leads. They begin anew
+// with each change, and have ended once the replica leads nothing.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began, running atomic.Int32

@@ -28,10 +28,11 @@ func (d draw) parameters() string {
 		`podDisruptionBudget: "spec: {minAvailable: 1}", service: "spec: {externalTrafficPolicy: Local}"`, `serviceAccount: "{"`)
 }
 
-// deployment draws what a Gateway says of its addresses and of what it is deployed as.
+// deployment draws the addresses of a Gateway, and its infrastructure.
 func (d draw) deployment() string {
 	return pick(d, "", "", ", infrastructure: {"+d.parametersRef("")+pick(d, "", ", labels: {team: front}")+"}") +
-		pick(d, "", "", ", addresses: [{type: IPAddress, value: 192.0.2.7}]", ", addresses: [{type: Hostname, value: a.shop.svc.cluster.local}]")
+		pick(d, "", "", ", addresses: [{type: IPAddress, value: 192.0.2.7}]",
+			", addresses: [{type: Hostname, value: a.shop.svc.cluster.local}]")
 }
 
 // listener draws one that a Gateway or a ListenerSet has.

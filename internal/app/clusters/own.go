@@ -43,8 +43,8 @@ func Tokens(own string, reach *rest.Config, trust identity.Trust, audience strin
 // Own is the own cluster. A nil one is none.
 type Own struct{ kube *kube.Source }
 
-// Inputs are the inputs that say which Secrets have been looked for, that they are read only if they are wanted, and the names of the control
-// plane's revision.
+// Inputs are the inputs that say which Secrets have been looked for, that they are read only if they are wanted, and the names of the
+// control plane's revision.
 type Inputs struct {
 	Read     *table.Input[secret.Key, struct{}]
 	OnDemand *table.Input[struct{}, struct{}]

@@ -1,6 +1,6 @@
 package environment
 
-// GatewayAPI says what is read of the Gateway API in the own cluster, and which statuses and objects are written there for it.
+// GatewayAPI says which parts of the Gateway API are in force in the own cluster.
 type GatewayAPI struct {
 	Unread  bool // none of its kinds is read
 	Deploys bool // Gateways are deployed

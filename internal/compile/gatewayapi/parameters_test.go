@@ -63,7 +63,7 @@ metadata: {name: own, namespace: shop}
 data:
 `
 
-// TestParameters: parameters are merged in, those of a Gateway over those of its class. Wrong ones leave what is deployed as it is.
+// TestParameters: parameters are merged in, those of a Gateway over those of its class. Wrong ones change nothing.
 func TestParameters(t *testing.T) {
 	const ref = `{group: "", kind: ConfigMap, name: own}`
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ const mostAddresses = 16
 func (j judge) reach(r *table.Reader, o *config.Object, s *verdict.Status) {
 	spec := native[gatewayv1.GatewaySpec](o)
 	reason, wrong := gatewayv1.GatewayReasonUnsupportedAddress, unsupportedAddress(spec)
-	if _, is, _ := j.parameters(r, o); is != "" {
+	if _, is, _ := j.parameters.Of(r, o); is != "" {
 		reason, wrong = gatewayv1.GatewayReasonInvalidParameters, is
 	}
 	if wrong != "" {

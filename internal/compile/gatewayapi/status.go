@@ -7,6 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/owners"
 	"fairway/internal/compile/gatewayapi/parents"
 	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/input"
@@ -94,16 +95,16 @@ func (j judge) under(r *table.Reader, k config.Key, field string, is func(rest s
 // class is the status of a GatewayClass.
 func (j judge) class(r *table.Reader, o *config.Object) *verdict.Status {
 	controller := native[gatewayv1.GatewayClassSpec](o).ControllerName
-	if !IsOurs(controller) && !isRemote(controller) {
+	if !owners.IsOurs(controller) && !owners.IsRemote(controller) {
 		return nil
 	}
 	accepted := verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, "")
-	if p, is := table.Get(r, j.ofClasses, o.Key); is && p.Wrong.Message != "" {
+	if wrong := j.parameters.OfClass(r, o.Key); wrong != "" {
 		accepted = verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, false, gatewayv1.GatewayClassReasonInvalidParameters,
-			p.Wrong.Message)
+			wrong)
 	}
 	out := &verdict.Status{Conditions: []metav1.Condition{accepted}}
-	if IsOurs(controller) {
+	if owners.IsOurs(controller) {
 		out.Features = verdict.Features()
 	}
 	return out
@@ -111,10 +112,10 @@ func (j judge) class(r *table.Reader, o *config.Object) *verdict.Status {
 
 // ofRemote is the status of a Gateway whose proxies are not here; nil: they are.
 func (j judge) ofRemote(r *table.Reader, o *config.Object) *verdict.Status {
-	if !isRemote(j.controllerOf(r, o)) || !j.mine(r, o) {
+	if !owners.IsRemote(j.Controller(r, o)) || !j.Mine(r, o) {
 		return nil
 	}
-	s := &verdict.Status{Addressed: true, Revised: j.revised(r, o), Conditions: []metav1.Condition{
+	s := &verdict.Status{Addressed: true, Revised: j.Revised(r, o), Conditions: []metav1.Condition{
 		verdict.Condition(gatewayv1.GatewayConditionAccepted, true, gatewayv1.GatewayReasonAccepted, ""),
 		verdict.Condition(gatewayv1.GatewayConditionProgrammed, true, gatewayv1.GatewayReasonProgrammed,
 			"the Gateway is remote: no proxy here serves it"),
@@ -131,7 +132,7 @@ func (j judge) ofRemote(r *table.Reader, o *config.Object) *verdict.Status {
 func (j judge) ofGateway(r *table.Reader, o *config.Object) *verdict.Status {
 	s := j.ofListeners(r, listenersOf(o, o.Key), gatewayv1.GatewayReasonInvalid)
 	sets, _ := table.Get(r, j.sets, o.Key)
-	s.Revised = j.revised(r, o)
+	s.Revised = j.Revised(r, o)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
 	if fallsBack(o) {
 		s.Conditions = append(s.Conditions, verdict.Condition(gatewayv1.GatewayConditionInsecureFrontendValidationMode, true,
@@ -149,13 +150,13 @@ func (j judge) ofSet(r *table.Reader, o *config.Object) *verdict.Status {
 	case !table.Has(r, j.gateways, gateway):
 		return nil
 	case !ok:
-		return &verdict.Status{Revised: j.revisedAt(r, gateway), Conditions: []metav1.Condition{
+		return &verdict.Status{Revised: j.RevisedAt(r, gateway), Conditions: []metav1.Condition{
 			verdict.Condition(gatewayv1.ListenerSetConditionAccepted, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 			verdict.Condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 		}}
 	}
 	s := j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
-	s.Revised = j.revisedAt(r, gateway)
+	s.Revised = j.RevisedAt(r, gateway)
 	return s
 }
 
@@ -175,7 +176,7 @@ func (j judge) controllerAt(r *table.Reader, gateway config.Key) gatewayv1.Gatew
 	if !ok {
 		return ""
 	}
-	return j.controllerOf(r, o)
+	return j.Controller(r, o)
 }
 
 // ofListener is the status of a listener.
@@ -296,7 +297,7 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *verdict.Status {
 		if controller == "" {
 			continue
 		}
-		out.Revised = out.Revised || j.revisedAt(r, gateway)
+		out.Revised = out.Revised || j.RevisedAt(r, gateway)
 		accepted := verdict.Condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, "")
 		if p, is := j.under(r, o.Key, at, anything); is {
 			accepted = verdict.Condition(gatewayv1.RouteConditionAccepted, false, verdict.WhyRefused(p), p.Message)
@@ -317,7 +318,7 @@ func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, 
 	controller gatewayv1.GatewayController, gateway config.Key,
 ) {
 	if _, is := parents.ServiceOf(o, ref); is {
-		return ownController, gateway
+		return owners.Own, gateway
 	}
 	owner, ours, _ := j.parentOf(r, o, at, ref)
 	if !ours {

@@ -1,15 +1,14 @@
 package gatewayapi
 
 import (
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/owners"
+	"fairway/internal/compile/gatewayapi/parameters"
 	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -40,6 +39,7 @@ type Tables struct {
 
 // maker makes objects of the Gateway API's.
 type maker struct {
+	owners.Owners
 	in        *input.Tables
 	gateways  *input.Objects                       // those that are ours
 	listeners *table.Table[listenerKey, *listener] // without those that others of their port exclude
@@ -49,8 +49,8 @@ type maker struct {
 	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
 	attached  *table.Table[listenerKey, table.Rows[attachmentKey, *attachment]]
 	made      *input.Objects // Gateways
-	// ofClasses and ofGateways are the parameters of deployment that GatewayClasses and Gateways name.
-	ofClasses, ofGateways *table.Table[config.Key, *deployed.Parameters]
+	// parameters are those of deployment, which GatewayClasses and Gateways name.
+	parameters parameters.Tables
 }
 
 var _ input.Maker = new(Tables).Make
@@ -58,11 +58,11 @@ var _ input.Maker = new(Tables).Make
 // Make declares the tables of the objects that are made from those of the Gateway API. It is called once.
 func (t *Tables) Make(in *input.Tables) []input.Made {
 	m := &t.maker
-	m.in = in
+	m.in, m.Owners = in, owners.New(in)
 	m.declareGrants(in.ReferenceGrants)
 	m.gateways = table.Derive(in.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
-			if m.ours(r, o) {
+			if m.Ours(r, o) {
 				m.noteVerifications(r, o)
 				emit(k, o)
 			}
@@ -97,72 +97,6 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 // routes are the kinds of routes that VirtualServices are made of.
 func (m *maker) routes() []*input.Objects {
 	return []*input.Objects{m.in.HTTPRoutes, m.in.GRPCRoutes, m.in.TLSRoutes, m.in.TCPRoutes}
-}
-
-// istioClass is the name of a class that means this control plane where no GatewayClass says otherwise.
-const istioClass = "istio"
-
-// builtIn returns the controller of a class that needs no GatewayClass, as without Kubernetes; empty: the class needs one.
-func builtIn(class string) gatewayv1.GatewayController {
-	switch class {
-	case istioClass:
-		return istioController
-	case "fairway":
-		return ownController
-	case "istio-remote":
-		return istioRemote
-	case "fairway-remote":
-		return ownRemote
-	}
-	return ""
-}
-
-// Controllers of GatewayClasses (GatewayClass.spec.controllerName) that mean this control plane: Istio's, and our own.
-const (
-	istioController gatewayv1.GatewayController = "istio.io/gateway-controller"
-	ownController   gatewayv1.GatewayController = "fairway/gateway-controller"
-)
-
-// These controllers say, as in Istio, that the proxies of a Gateway are not here: it only states an address of another cluster or network.
-// Nothing is made of it.
-const (
-	istioRemote gatewayv1.GatewayController = "istio.io/unmanaged-gateway"
-	ownRemote   gatewayv1.GatewayController = "fairway/unmanaged-gateway"
-)
-
-// IsOurs reports whether a controller means this control plane.
-func IsOurs(controller gatewayv1.GatewayController) bool {
-	return controller == istioController || controller == ownController
-}
-
-// isRemote reports whether a controller means that the proxies of a Gateway are not here.
-func isRemote(controller gatewayv1.GatewayController) bool {
-	return controller == istioRemote || controller == ownRemote
-}
-
-// controllerOf returns the controller of a Gateway's class; empty: the class is not known.
-func (m *maker) controllerOf(r *table.Reader, o *config.Object) gatewayv1.GatewayController {
-	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
-	class, ok := table.Get(r, m.in.GatewayClasses, config.Key{Kind: config.GatewayClass, Name: name})
-	if ok {
-		return native[gatewayv1.GatewayClassSpec](class).ControllerName
-	}
-	return builtIn(name)
-}
-
-// ours reports whether this control plane carries out a Gateway: the class and the revision are its own.
-func (m *maker) ours(r *table.Reader, o *config.Object) bool {
-	if !m.mine(r, o) {
-		return false
-	}
-	controller := m.controllerOf(r, o)
-	if controller != "" {
-		return IsOurs(controller)
-	}
-	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
-	r.Note(o.Problem("spec.gatewayClassName", code.UnknownGatewayClass, mesh.Warning,
-		"there is no GatewayClass "+name+": no known controller serves this Gateway", "write "+istioClass+", or create the class"))
-	return false
 }
 
 // native is the specification of an object of the Gateway API.

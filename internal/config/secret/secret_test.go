@@ -412,7 +412,8 @@ func TestParameters(t *testing.T) {
 		return o
 	}
 	o := read("{deployment: a, more: b, less: c}")
-	if c := o.Credential; len(c.Parameters) != 1 || c.Parameters["deployment"] != "a" || !slices.Equal(c.OtherKeys, []string{"less", "more"}) {
+	c := o.Credential
+	if len(c.Parameters) != 1 || c.Parameters["deployment"] != "a" || !slices.Equal(c.OtherKeys, []string{"less", "more"}) {
 		t.Errorf("got %+v", c)
 	}
 	if read("{deployment: b, more: b, less: c}").Hash == o.Hash {

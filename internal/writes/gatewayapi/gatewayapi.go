@@ -68,7 +68,8 @@ type standing struct {
 }
 
 func (s standing) same(o standing) bool {
-	return s.uid == o.uid && s.revised == o.revised && s.generation == o.generation && s.path == o.path && equality.Semantic.DeepEqual(s.is, o.is)
+	return s.uid == o.uid && s.revised == o.revised && s.generation == o.generation && s.path == o.path &&
+		equality.Semantic.DeepEqual(s.is, o.is)
 }
 
 // Writer writes statuses while Run runs. At other times it keeps what Observe passes to it, so that a new leader knows what to write.

@@ -15,13 +15,14 @@ import (
 )
 
 // TestParametersOfGateways: what a ConfigMap says is merged over the objects of a Gateway. An autoscaler and a disruption budget come and
-// go with their keys. Wrong parameters leave everything as it is, and the Gateway's status says what is wrong.
+// go with their keys. Wrong parameters leave everything as it is, and the Gateway's status names the mistake.
 func TestParametersOfGateways(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	w.Define(t, "gatewayclasses.gateway.networking.k8s.io", "gateways.gateway.networking.k8s.io", "httproutes.gateway.networking.k8s.io")
 	plane.Start(t, w.deploying(t))
-	w.Apply(t, strings.Replace(deployed, "infrastructure:", "infrastructure:\n    parametersRef: {group: '', kind: ConfigMap, name: own}", 1))
+	w.Apply(t, strings.Replace(deployed, "infrastructure:",
+		"infrastructure:\n    parametersRef: {group: '', kind: ConfigMap, name: own}", 1))
 	gateway := func(condition, reason, message string) {
 		t.Helper()
 		has(t, w, "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways/edge", func(o *gatewayv1.Gateway) string {
@@ -55,7 +56,8 @@ data:
 		return want(is, "2 4Deploymentedge-istio")
 	})
 	has(t, w, budget, func(o *policyv1.PodDisruptionBudget) string {
-		return want(o.Spec.MaxUnavailable.String()+fmt.Sprint(o.Spec.Selector.MatchLabels), "1map[gateway.networking.k8s.io/gateway-name:edge]")
+		is := o.Spec.MaxUnavailable.String() + fmt.Sprint(o.Spec.Selector.MatchLabels)
+		return want(is, "1map[gateway.networking.k8s.io/gateway-name:edge]")
 	})
 	cpu := func(o *appsv1.Deployment) string {
 		return o.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()

@@ -28,7 +28,7 @@ type Parameters struct {
 	Unread   bool              // the ConfigMap has not been looked for yet
 }
 
-// Fault is what is wrong with parameters. It is comparable; the zero Fault is none.
+// Fault is a mistake in parameters. It is comparable; the zero Fault is none.
 type Fault struct{ Code, Message, Fix string }
 
 // SameParameters reports whether two are equal.
@@ -47,8 +47,8 @@ type overlaid struct {
 	kind  string
 	empty func() any
 	least string // the least object that is merged into
-	// open are the fields that the author of a Gateway may set: they choose neither programs, nor identities, nor rights. Only the author of
-	// a GatewayClass may set others.
+	// open are the fields that the author of a Gateway may set: they choose neither programs, nor identities, nor rights. Only the author
+	// of a GatewayClass may set others.
 	open []string
 }
 
@@ -63,15 +63,16 @@ func byKey() map[string]overlaid {
 				"spec.replicas", "spec.strategy", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.progressDeadlineSeconds",
 				"spec.template.metadata.labels", "spec.template.metadata.annotations",
 				pod + "affinity", pod + "nodeSelector", pod + "tolerations", pod + "topologySpreadConstraints", pod + "priorityClassName",
-				pod + "terminationGracePeriodSeconds", pod + "schedulerName", pod + "imagePullSecrets", pod + "dnsPolicy", pod + "dnsConfig",
+				pod + "terminationGracePeriodSeconds", pod + "schedulerName", pod + "imagePullSecrets",
+				pod + "dnsPolicy", pod + "dnsConfig",
 				pod + "containers[].name", pod + "containers[].resources",
 			},
 		},
 		"service": {
 			"Service", func() any { return &corev1.Service{} }, `{"spec": {"ports": [{"port": 15021}]}}`,
 			[]string{
-				"spec.type", "spec.ports", "spec.clusterIP", "spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy", "spec.loadBalancerIP",
-				"spec.loadBalancerClass", "spec.loadBalancerSourceRanges", "spec.allocateLoadBalancerNodePorts", "spec.healthCheckNodePort",
+				"spec.type", "spec.ports", "spec.clusterIP", "spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy",
+				"spec.loadBalancerIP", "spec.loadBalancerClass", "spec.loadBalancerSourceRanges", "spec.allocateLoadBalancerNodePorts", "spec.healthCheckNodePort",
 				"spec.externalTrafficPolicy", "spec.internalTrafficPolicy", "spec.trafficDistribution", "spec.sessionAffinity",
 				"spec.sessionAffinityConfig",
 			},

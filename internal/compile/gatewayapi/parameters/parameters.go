@@ -1,12 +1,15 @@
-package gatewayapi
+package parameters
 
 import (
 	"fmt"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/owners"
+	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -14,8 +17,8 @@ import (
 	"fairway/internal/table"
 )
 
-// parametersOf returns the reference of a Gateway or a GatewayClass to parameters of its deployment, and its field; nil: it has none.
-func parametersOf(o *config.Object) (ref *gatewayv1.ParametersReference, field string) {
+// refOf returns the reference of a Gateway or a GatewayClass to parameters of its deployment, and its field; nil: it has none.
+func refOf(o *config.Object) (ref *gatewayv1.ParametersReference, field string) {
 	switch spec := o.Native.(type) {
 	case *gatewayv1.GatewayClassSpec:
 		return spec.ParametersRef, "spec.parametersRef"
@@ -30,14 +33,14 @@ func parametersOf(o *config.Object) (ref *gatewayv1.ParametersReference, field s
 	return nil, ""
 }
 
-// hasParameters reports whether an object names parameters.
-func hasParameters(_ config.Key, o *config.Object) bool {
-	ref, _ := parametersOf(o)
+// has reports whether an object names parameters.
+func has(_ config.Key, o *config.Object) bool {
+	ref, _ := refOf(o)
 	return ref != nil
 }
 
-// parametersAt returns the ConfigMap that a reference names. wrong says why there can be none.
-func parametersAt(ref *gatewayv1.ParametersReference) (k secret.Key, wrong deployed.Fault) {
+// mapAt returns the ConfigMap that a reference names. wrong says why there can be none.
+func mapAt(ref *gatewayv1.ParametersReference) (k secret.Key, wrong deployed.Fault) {
 	switch {
 	case ref.Group != "" || ref.Kind != "ConfigMap":
 		return k, deployed.Fault{
@@ -48,7 +51,7 @@ func parametersAt(ref *gatewayv1.ParametersReference) (k secret.Key, wrong deplo
 		return k, deployed.Fault{
 			Code: code.Missing, Message: "the namespace of ConfigMap " + ref.Name + " is not set", Fix: "set namespace",
 		}
-	case !IsName(ref.Name):
+	case len(validation.IsDNS1123Subdomain(ref.Name)) > 0:
 		return k, deployed.Fault{
 			Code: code.BadName, Message: strconv.Quote(ref.Name) + " is not the name of a ConfigMap", Fix: "write the name alone",
 		}
@@ -56,29 +59,33 @@ func parametersAt(ref *gatewayv1.ParametersReference) (k secret.Key, wrong deplo
 	return secret.Key{Namespace: string(*ref.Namespace), Name: ref.Name, ConfigMap: true}, deployed.Fault{}
 }
 
-// declareParameters declares the parameters that Gateways and their classes name. It returns the ConfigMaps that have to be read.
-func (t *Tables) declareParameters() *table.Table[secret.Key, struct{}] {
-	m := &t.maker
+// Tables are the parameters of classes and Gateways that name some.
+type Tables struct {
+	classes, gateways *table.Table[config.Key, *deployed.Parameters]
+}
+
+// Declare declares the parameters that Gateways and their classes name. It returns the ConfigMaps that have to be read.
+func Declare(in *input.Tables, gateways *input.Objects, secrets *secret.Tables) (t Tables, wanted *table.Table[secret.Key, struct{}]) {
 	named := func(_ config.Key, o *config.Object) (out []secret.Key) {
-		if ref, _ := parametersOf(o); ref != nil && m.in.DeploysGateways() {
-			if k, wrong := parametersAt(ref); wrong == (deployed.Fault{}) {
+		if ref, _ := refOf(o); ref != nil && in.DeploysGateways() {
+			if k, wrong := mapAt(ref); wrong == (deployed.Fault{}) {
 				out = append(out, k)
 			}
 		}
 		return out
 	}
-	classes := table.Derive(m.in.GatewayClasses, "gatewayapi/classes with parameters", config.CompareKey, config.Same,
+	classes := table.Derive(in.GatewayClasses, "gatewayapi/classes with parameters", config.CompareKey, config.Same,
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
-			if hasParameters(k, o) && IsOurs(native[gatewayv1.GatewayClassSpec](o).ControllerName) {
+			if has(k, o) && owners.IsOurs(o.Native.(*gatewayv1.GatewayClassSpec).ControllerName) {
 				emit(k, o)
 			}
 		})
-	wanted := table.Union("gatewayapi/wanted parameters", secret.CompareKey, table.Same[struct{}], nil,
+	wanted = table.Union("gatewayapi/wanted parameters", secret.CompareKey, table.Same[struct{}], nil,
 		table.Whole(table.Keys(classes, "gatewayapi/parameters named by classes", secret.CompareKey, named)),
-		table.Whole(table.Keys(m.gateways, "gatewayapi/parameters named by gateways", secret.CompareKey, named)))
+		table.Whole(table.Keys(gateways, "gatewayapi/parameters named by gateways", secret.CompareKey, named)))
 	read := table.Derive(wanted, "gatewayapi/read parameters", secret.CompareKey, deployed.SameParameters,
 		func(r *table.Reader, k secret.Key, _ struct{}, emit func(secret.Key, *deployed.Parameters)) {
-			texts, others, lacks := t.secrets.Parameters(r, k)
+			texts, others, lacks := secrets.Parameters(r, k)
 			switch {
 			case lacks.Unread:
 				emit(k, &deployed.Parameters{Unread: true})
@@ -89,8 +96,8 @@ func (t *Tables) declareParameters() *table.Table[secret.Key, struct{}] {
 			}
 		})
 	settle := func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *deployed.Parameters)) {
-		ref, field := parametersOf(o)
-		at, wrong := parametersAt(ref)
+		ref, field := refOf(o)
+		at, wrong := mapAt(ref)
 		out := &deployed.Parameters{Wrong: wrong}
 		if found, is := table.Get(r, read, at); is {
 			out = found
@@ -100,7 +107,7 @@ func (t *Tables) declareParameters() *table.Table[secret.Key, struct{}] {
 		}
 		if out.Wrong != (deployed.Fault{}) {
 			out = &deployed.Parameters{Wrong: out.Wrong}
-			out.Wrong.Message += ": what is deployed stays as it is"
+			out.Wrong.Message += ": the deployed objects stay as they are"
 			if at != (secret.Key{}) && out.Wrong.Code != code.MissingSecret {
 				out.Wrong.Message = "ConfigMap " + at.String() + ": " + out.Wrong.Message
 			}
@@ -108,21 +115,29 @@ func (t *Tables) declareParameters() *table.Table[secret.Key, struct{}] {
 		}
 		emit(k, out)
 	}
-	m.ofClasses = table.Derive(classes, "gatewayapi/parameters of classes", config.CompareKey, deployed.SameParameters, settle)
-	m.ofGateways = table.DeriveWhere(m.gateways, hasParameters, "gatewayapi/parameters", config.CompareKey, deployed.SameParameters, settle)
-	return wanted
+	t.classes = table.Derive(classes, "gatewayapi/parameters of classes", config.CompareKey, deployed.SameParameters, settle)
+	t.gateways = table.DeriveWhere(gateways, has, "gatewayapi/parameters", config.CompareKey, deployed.SameParameters, settle)
+	return t, wanted
 }
 
-// parameters returns the parameters of a Gateway: those of its class, and its own, which are merged over these. wrong says why some cannot
-// be used; empty: they can.
-func (m *maker) parameters(r *table.Reader, o *config.Object) (all []*deployed.Parameters, wrong string, unread bool) {
-	class := native[gatewayv1.GatewaySpec](o).GatewayClassName
-	if p, is := table.Get(r, m.ofClasses, config.Key{Kind: config.GatewayClass, Name: string(class)}); is {
+// OfClass returns why the parameters of a class cannot be used; empty: they can, or it names none.
+func (t Tables) OfClass(r *table.Reader, class config.Key) (wrong string) {
+	if p, is := table.Get(r, t.classes, class); is {
+		return p.Wrong.Message
+	}
+	return ""
+}
+
+// Of returns the parameters of a Gateway: those of its class, and its own, which are merged over these. wrong says why some cannot be used;
+// empty: they can.
+func (t Tables) Of(r *table.Reader, o *config.Object) (all []*deployed.Parameters, wrong string, unread bool) {
+	class := string(o.Native.(*gatewayv1.GatewaySpec).GatewayClassName)
+	if p, is := table.Get(r, t.classes, config.Key{Kind: config.GatewayClass, Name: class}); is {
 		if all = append(all, p); p.Wrong.Message != "" {
-			return nil, "parameters of GatewayClass " + string(class) + ": " + p.Wrong.Message, false
+			return nil, "parameters of GatewayClass " + class + ": " + p.Wrong.Message, false
 		}
 	}
-	if p, is := table.Get(r, m.ofGateways, o.Key); is {
+	if p, is := table.Get(r, t.gateways, o.Key); is {
 		if all = append(all, p); p.Wrong.Message != "" {
 			return nil, p.Wrong.Message, false
 		}
