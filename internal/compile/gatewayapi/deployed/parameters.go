@@ -72,7 +72,8 @@ func byKey() map[string]overlaid {
 			"Service", func() any { return &corev1.Service{} }, `{"spec": {"ports": [{"port": 15021}]}}`,
 			[]string{
 				"spec.type", "spec.ports", "spec.clusterIP", "spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy",
-				"spec.loadBalancerIP", "spec.loadBalancerClass", "spec.loadBalancerSourceRanges", "spec.allocateLoadBalancerNodePorts", "spec.healthCheckNodePort",
+				"spec.loadBalancerIP", "spec.loadBalancerClass", "spec.loadBalancerSourceRanges",
+				"spec.allocateLoadBalancerNodePorts", "spec.healthCheckNodePort",
 				"spec.externalTrafficPolicy", "spec.internalTrafficPolicy", "spec.trafficDistribution", "spec.sessionAffinity",
 				"spec.sessionAffinityConfig",
 			},
