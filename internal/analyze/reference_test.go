@@ -25,11 +25,12 @@ import (
 var namePattern = regexp.MustCompile(`^(([a-z0-9-]+\.)*(istio|kubernetes|k8s|prometheus)\.io|fairway)/[a-zA-Z][a-zA-Z0-9._-]*[a-zA-Z0-9]$`)
 
 // otherNames look so, and are API groups, types and values, or labels that the control plane ignores.
-var otherNames = regexp.MustCompile(`^([a-z0-9.-]+/v[0-9][a-z0-9]*|istio\.io/(api|debug|dns-key-and-cert|ingress-controller|gateway-controller)` +
+var otherNames = regexp.MustCompile(`^([a-z0-9.-]+/v[0-9][a-z0-9]*|istio\.io/(api|debug|dns-key-and-cert` +
+	`|ingress-controller|gateway-controller|unmanaged-gateway)` +
 	`|gateway\.networking\.k8s\.io/Gateway(Class)?|discovery\.k8s\.io/EndpointSlice|networking\.istio\.io/ServiceEntry` +
 	`|kubernetes\.io/(h2c|ws|wss|tls|dockerconfigjson)|kubectl\.kubernetes\.io/last-applied-configuration|sigs\.k8s\.io/.*` +
 	`|(apps|batch|statefulset)\.kubernetes\.io/.*|app\.kubernetes\.io/(instance|managed-by)|pod-security\.kubernetes\.io/enforce` +
-	`|fairway/(deploy|gateway-controller))$`)
+	`|fairway/(deploy|gateway-controller|unmanaged-gateway))$`)
 
 // documented is a row of testdata/names.txt.
 type documented struct{ kind, name, on, does string }

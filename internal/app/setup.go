@@ -185,7 +185,10 @@ func (s setup) ownCluster(in incoming) (*clusters.Own, error) {
 	return clusters.NewOwn(kube.Options{
 		Cluster: o.ClusterID, Domain: o.Domain, Namespace: o.Namespace, Config: s.reach, Decoder: s.decoder, Log: o.Log,
 		Remotes: in.others.Set, OnObject: in.cluster.Observe, Revision: o.Revision, Tags: s.tags, Meter: s.metrics,
-	}, clusters.Secrets{Read: in.graph.Secrets.Read, OnDemand: in.graph.Secrets.OnDemand}, in.selected)
+		WithoutGatewayAPI: o.GatewayAPI.Unread,
+	}, clusters.Inputs{
+		Read: in.graph.Secrets.Read, OnDemand: in.graph.Secrets.OnDemand, Revised: in.graph.In.Revised,
+	}, in.selected)
 }
 
 // registries makes the source that starts and ends the registries' sources, and these.

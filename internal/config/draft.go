@@ -256,6 +256,10 @@ func hash(o *Object) uint64 {
 		} {
 			put(string(part))
 		}
+		for _, k := range slices.Sorted(maps.Keys(c.Parameters)) {
+			put(k)
+			put(c.Parameters[k])
+		}
 	}
 	_, _ = h.Write(buf)
 	return h.Sum64()

@@ -122,6 +122,7 @@ type Writer struct {
 	keys    *hooks.Keys    // nil: no pods are injected
 	// Tasks of the cluster's leader, and of the revision's leader.
 	ofCluster, ofRevision []func(context.Context)
+	shared                shared
 }
 
 // detail is how much lower than an error client-go's other messages are logged.
@@ -136,7 +137,7 @@ func New(o Options) (*Writer, error) {
 	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.OnProblems), clients: c.typed}
 	w.status = status.New(status.Options{API: c.api, Manager: Manager, Mine: w.mine, Wanted: o.Status, Report: w.report})
 	w.routed = gatewayapi.New(gatewayapi.Options{
-		API: c.api, Manager: Manager, Mine: w.mine, Ours: o.Controller, Wanted: o.Routed, Report: w.report,
+		API: c.api, Manager: Manager, Mine: w.mine, Ours: o.Controller, Leads: w.shared.leads, Wanted: o.Routed, Report: w.report,
 	})
 	w.address = address.New(address.Options{API: c.api, Client: c.typed, Manager: Manager, Namespace: o.Namespace, Report: w.report})
 	w.entries = entries.New(entries.Options{
@@ -159,19 +160,21 @@ func New(o Options) (*Writer, error) {
 	}
 	w.reached, w.served = shared("reached", o.OnReached), shared("served", o.OnServed)
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen,
-		w.reached.Listen, w.served.Listen)
+		func(ctx context.Context) { w.shared.lead(ctx, &w.shared.cluster) })
+	w.ofRevision = append(w.ofRevision, func(ctx context.Context) { w.shared.lead(ctx, &w.shared.revision) })
+	w.shared.tasks = append(w.shared.tasks, w.reached.Listen, w.served.Listen)
 	if !o.Silent {
-		w.ofCluster = append(w.ofCluster, w.routed.Run)
+		w.shared.tasks = append(w.shared.tasks, w.routed.Run)
 	}
 	if o.Deploys {
 		w.deploys, err = gateways.New(gateways.Options{
-			API: c.api, Client: c.dynamic, Manager: Manager, Revision: o.Revision,
+			API: c.api, Client: c.dynamic, Manager: Manager, Revision: o.Revision, Leads: w.shared.leads,
 			Wanted: o.Deployed, All: o.AllDeployed, Taken: o.OnTaken, Report: w.report,
 		})
 		if err != nil {
 			return nil, err
 		}
-		w.ofCluster = append(w.ofCluster, w.deploys.Run)
+		w.shared.tasks = append(w.shared.tasks, w.deploys.Run)
 	}
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{

@@ -11,7 +11,28 @@ import (
 const apiGateway = string(config.KubernetesGateway)
 
 func (d draw) gatewayClass() string {
-	return "controllerName: " + pick(d, "istio.io/gateway-controller", "fairway/gateway-controller", "example.com/other")
+	return "controllerName: " + pick(d, "istio.io/gateway-controller", "fairway/gateway-controller", "example.com/other",
+		"fairway/unmanaged-gateway") + pick(d, "", "", ", "+d.parametersRef(", namespace: "+pick(d, namespaces...)))
+}
+
+// parametersRef draws a reference to the parameters of a deployment.
+func (d draw) parametersRef(namespace string) string {
+	return "parametersRef: {group: " + pick(d, `""`, `""`, `""`, "example.com") + ", kind: ConfigMap, name: " +
+		pick(d, "one", "two", "three") + namespace + "}"
+}
+
+// parameters draws the value of a key of such a ConfigMap.
+func (d draw) parameters() string {
+	return pick(d, `deployment: "spec: {replicas: 2}"`, `deployment: "spec: {replicas: two}"`,
+		`deployment: "spec: {template: {spec: {hostNetwork: true}}}"`, `horizontalPodAutoscaler: "spec: {maxReplicas: 3}"`,
+		`podDisruptionBudget: "spec: {minAvailable: 1}", service: "spec: {externalTrafficPolicy: Local}"`, `serviceAccount: "{"`)
+}
+
+// deployment draws the addresses of a Gateway, and its infrastructure.
+func (d draw) deployment() string {
+	return pick(d, "", "", ", infrastructure: {"+d.parametersRef("")+pick(d, "", ", labels: {team: front}")+"}") +
+		pick(d, "", "", ", addresses: [{type: IPAddress, value: 192.0.2.7}]",
+			", addresses: [{type: Hostname, value: a.shop.svc.cluster.local}]")
 }
 
 // listener draws one that a Gateway or a ListenerSet has.
@@ -29,7 +50,7 @@ func (d draw) listener(name string, port int) string {
 }
 
 func (d draw) apiGateway() string {
-	out := "gatewayClassName: " + pick(d, "istio", "istio", "fairway", "one") + ", listeners: ["
+	out := "gatewayClassName: " + pick(d, "istio", "istio", "fairway", "one", "istio-remote") + d.deployment() + ", listeners: ["
 	var all []string
 	for i, name := range some(d, "web", "more", "secure", "wide") {
 		all = append(all, d.listener(name, []int{80, 8080, 443, 8443}[i]))

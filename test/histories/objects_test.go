@@ -638,6 +638,9 @@ func (d draw) secret() string {
 
 // configMap draws one with authorities, or without.
 func (d draw) configMap() string {
+	if d.often(2) {
+		return "data: {" + d.parameters() + "}"
+	}
 	if text, ok := strings.CutPrefix(pick(d, pairs()...), "stringData: "); ok {
 		return "data: " + text
 	}

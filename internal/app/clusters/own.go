@@ -43,17 +43,25 @@ func Tokens(own string, reach *rest.Config, trust identity.Trust, audience strin
 // Own is the own cluster. A nil one is none.
 type Own struct{ kube *kube.Source }
 
-// Secrets are the inputs that say which Secrets have been looked for, and that they are read only if they are wanted.
-type Secrets struct {
+// Inputs are the inputs that say which Secrets have been looked for, that they are read only if they are wanted, and the names of the
+// control plane's revision.
+type Inputs struct {
 	Read     *table.Input[secret.Key, struct{}]
 	OnDemand *table.Input[struct{}, struct{}]
+	Revised  *table.Input[struct{}, []string]
 }
 
 // NewOwn returns the own cluster. It reads the namespaces that selectors select, and Secrets only if they are wanted.
-func NewOwn(o kube.Options, in Secrets, s *selectors.Selectors) (*Own, error) {
+func NewOwn(o kube.Options, in Inputs, s *selectors.Selectors) (*Own, error) {
 	o.Scoped = true
 	o.MeshRead = func() { s.Read(selectors.Cluster) }
 	o.OnLookup = func(k config.Key, known bool) { markRead(in.Read, k, known) }
+	o.OnTags = func(tags []string) {
+		if o.Revision != "" {
+			in.Revised.Set(struct{}{}, append([]string{o.Revision}, tags...))
+		}
+	}
+	o.OnTags(nil)
 	out, err := kube.New(o)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ func (w *Writer) routed(k config.Key) (out routed.Wanted) {
 				Conditions: is.Conditions, Listeners: is.Listeners, Parents: is.Parents, Ancestors: is.Ancestors,
 				Addressed: is.Addressed, Addresses: is.Addresses, Features: is.Features,
 			}
+			out.Revised = is.Revised
 			if is.Sets > 0 {
 				out.Sets = &is.Sets
 			}

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/app/reached"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
-	"fairway/internal/compile/gatewayapi"
+	"fairway/internal/compile/gatewayapi/owners"
 	wants "fairway/internal/compile/status"
 	"fairway/internal/config"
 	"fairway/internal/door"
@@ -45,7 +45,7 @@ func New(o writes.Options, g *compile.Graph, at *door.Door) (*Writer, error) {
 	o.Identity = environment.Replica()
 	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer, door: at}
 	out.live = reached.New(func(k config.Key) { out.Changed(k) }, func(text string) { out.Reached(text) })
-	o.Status, o.Routed, o.Controller = out.wanted, out.routed, gatewayapi.IsOurs
+	o.Status, o.Routed, o.Controller = out.wanted, out.routed, owners.IsOurs
 	o.Deployed, o.AllDeployed, o.OnTaken = out.deployed, out.allDeployed, out.taken
 	o.OnReached, o.OnServed = out.live.Peer, out.servedElsewhere
 	o.Refusals = func(by string, list []mesh.Problem) {

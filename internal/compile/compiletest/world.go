@@ -38,10 +38,10 @@ func New(t testing.TB) *World {
 	return newWorld(t, compile.Options{Invariants: true})
 }
 
-// InCluster is New for a control plane that reads its rules from a cluster.
+// InCluster is New for a control plane that reads its rules from a cluster, and deploys Gateways there.
 func InCluster(t testing.TB, cluster string) *World {
 	t.Helper()
-	return newWorld(t, compile.Options{Invariants: true, Cluster: cluster})
+	return newWorld(t, compile.Options{Invariants: true, Cluster: cluster, DeployGateways: true})
 }
 
 // Large is New for a world of many rows, without the check of all rows in each turn.

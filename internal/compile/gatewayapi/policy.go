@@ -41,6 +41,7 @@ func (j judge) ofPolicy(r *table.Reader, o *config.Object) *verdict.Status {
 		if controller == "" {
 			continue
 		}
+		out.Revised = out.Revised || j.RevisedAt(r, k)
 		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway"), gatewayv1.Namespace(k.Namespace)
 		out.Ancestors = append(out.Ancestors, gatewayv1.PolicyAncestorStatus{
 			AncestorRef: gatewayv1.ParentReference{

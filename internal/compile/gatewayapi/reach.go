@@ -13,7 +13,6 @@ import (
 	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -24,7 +23,7 @@ const mostAddresses = 16
 func (j judge) reach(r *table.Reader, o *config.Object, s *verdict.Status) {
 	spec := native[gatewayv1.GatewaySpec](o)
 	reason, wrong := gatewayv1.GatewayReasonUnsupportedAddress, unsupportedAddress(spec)
-	if is := unsupportedParameters(spec); is != "" {
+	if _, is, _ := j.parameters.Of(r, o); is != "" {
 		reason, wrong = gatewayv1.GatewayReasonInvalidParameters, is
 	}
 	if wrong != "" {
@@ -69,24 +68,6 @@ func (j judge) reach(r *table.Reader, o *config.Object, s *verdict.Status) {
 		}
 	}
 	s.Addresses = s.Addresses[:min(len(s.Addresses), mostAddresses)]
-}
-
-// unsupportedParameters says what is wrong with the parameters that a Gateway names for its deployment
-// (GatewayInfrastructure.parametersRef); empty: it names none.
-func unsupportedParameters(spec *gatewayv1.GatewaySpec) string {
-	if spec.Infrastructure == nil || spec.Infrastructure.ParametersRef == nil {
-		return ""
-	}
-	return "parameters of kind " + string(spec.Infrastructure.ParametersRef.Kind) +
-		" are not supported: the Gateway is deployed without them"
-}
-
-// noteParameters notes that the parameters of a Gateway have no effect.
-func noteParameters(r *table.Reader, o *config.Object) {
-	if wrong := unsupportedParameters(native[gatewayv1.GatewaySpec](o)); wrong != "" {
-		r.Note(o.Problem("spec.infrastructure.parametersRef", code.NotSupported, mesh.Warning, wrong,
-			"leave them out; labels and annotations of spec.infrastructure have an effect"))
-	}
 }
 
 // unsupportedAddress says which address of a Gateway has a type that is not known; empty: none.

@@ -4,19 +4,23 @@ import (
 	"cmp"
 	"slices"
 
+	"fairway/internal/compile/gatewayapi/parameters"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
 
-// DeclareServed declares Here and Elsewhere. served reports whether some proxy that is connected here serves a Gateway that is made.
-// It returns the Secrets and ConfigMaps of Gateways whose proxies are all connected to other control planes: this one does not send them,
-// and says in statuses whether they exist.
+// DeclareServed declares Here, Elsewhere and Deployments. served reports whether some proxy that is connected here serves a Gateway that is
+// made. It returns the Secrets and ConfigMaps of Gateways whose proxies are all connected to other control planes: this one does not send
+// them, and says in statuses whether they exist. It also returns the ConfigMaps with parameters of deployment.
 func (t *Tables) DeclareServed(
 	s *table.Store, secrets *secret.Tables, served func(*table.Reader, config.Key) bool,
 ) *table.Table[secret.Key, struct{}] {
 	t.secrets = secrets
+	var named *table.Table[secret.Key, struct{}]
+	t.parameters, named = parameters.Declare(t.in, t.gateways, secrets)
+	t.declareDeployments()
 	t.Here = table.Derive(t.gateways, "gatewayapi/served here", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, struct{})) {
 			// All listeners have the same proxies, if they are served at all.
@@ -27,7 +31,7 @@ func (t *Tables) DeclareServed(
 	t.Elsewhere = table.NewInput(s, "gatewayapi/served elsewhere", cmp.Compare[string], slices.Equal[[]config.Key])
 	t.elsewhere = table.Keys(t.Elsewhere.Table, "gatewayapi/served by others", config.CompareKey,
 		func(_ string, all []config.Key) []config.Key { return all })
-	named := table.DeriveWhere(t.listeners, ends, "gatewayapi/secrets served elsewhere", compareListener, slices.Equal[[]secret.Key],
+	refs := table.DeriveWhere(t.listeners, ends, "gatewayapi/secrets served elsewhere", compareListener, slices.Equal[[]secret.Key],
 		func(r *table.Reader, k listenerKey, l *listener, emit func(listenerKey, []secret.Key)) {
 			if !table.Has(r, t.elsewhere, l.gateway) || table.Has(r, t.Here, l.gateway) {
 				return
@@ -36,8 +40,9 @@ func (t *Tables) DeclareServed(
 				emit(k, all)
 			}
 		})
-	return table.Keys(named, "gatewayapi/wanted secrets", secret.CompareKey,
+	of := table.Keys(refs, "gatewayapi/wanted secrets", secret.CompareKey,
 		func(_ listenerKey, all []secret.Key) []secret.Key { return all })
+	return table.Union("gatewayapi/wanted", secret.CompareKey, table.Same[struct{}], nil, table.Whole(of), table.Whole(named))
 }
 
 // secretsOf lists the Secrets and ConfigMaps that a listener refers to, and may.

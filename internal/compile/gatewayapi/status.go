@@ -7,6 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/owners"
 	"fairway/internal/compile/gatewayapi/parents"
 	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/input"
@@ -37,6 +38,7 @@ func (t *Tables) DeclareStatuses(
 	parts := []table.Part[config.Key, *verdict.Status]{
 		table.Whole(j.each(t.in.GatewayClasses, "gatewayapi/class statuses", j.class)),
 		table.Whole(j.each(t.gateways, "gatewayapi/gateway statuses", j.ofGateway)),
+		table.Whole(j.each(t.in.KubernetesGateways, "gatewayapi/remote statuses", j.ofRemote)),
 		table.Whole(sets),
 		table.Whole(j.each(t.in.BackendTLSPolicies, "gatewayapi/policy statuses", j.ofPolicy)),
 	}
@@ -91,19 +93,46 @@ func (j judge) under(r *table.Reader, k config.Key, field string, is func(rest s
 }
 
 // class is the status of a GatewayClass.
-func (j judge) class(_ *table.Reader, o *config.Object) *verdict.Status {
-	if !IsOurs(native[gatewayv1.GatewayClassSpec](o).ControllerName) {
+func (j judge) class(r *table.Reader, o *config.Object) *verdict.Status {
+	controller := native[gatewayv1.GatewayClassSpec](o).ControllerName
+	if !owners.IsOurs(controller) && !owners.IsRemote(controller) {
 		return nil
 	}
-	return &verdict.Status{Features: verdict.Features(), Conditions: []metav1.Condition{
-		verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, ""),
+	accepted := verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, "")
+	if wrong := j.parameters.OfClass(r, o.Key); wrong != "" {
+		accepted = verdict.Condition(gatewayv1.GatewayClassConditionStatusAccepted, false, gatewayv1.GatewayClassReasonInvalidParameters,
+			wrong)
+	}
+	out := &verdict.Status{Conditions: []metav1.Condition{accepted}}
+	if owners.IsOurs(controller) {
+		out.Features = verdict.Features()
+	}
+	return out
+}
+
+// ofRemote is the status of a Gateway whose proxies are not here; nil: they are.
+func (j judge) ofRemote(r *table.Reader, o *config.Object) *verdict.Status {
+	if !owners.IsRemote(j.Controller(r, o)) || !j.Mine(r, o) {
+		return nil
+	}
+	s := &verdict.Status{Addressed: true, Revised: j.Revised(r, o), Conditions: []metav1.Condition{
+		verdict.Condition(gatewayv1.GatewayConditionAccepted, true, gatewayv1.GatewayReasonAccepted, ""),
+		verdict.Condition(gatewayv1.GatewayConditionProgrammed, true, gatewayv1.GatewayReasonProgrammed,
+			"the Gateway is remote: no proxy here serves it"),
 	}}
+	for _, a := range native[gatewayv1.GatewaySpec](o).Addresses {
+		if a.Value != "" {
+			s.Addresses = append(s.Addresses, gatewayv1.GatewayStatusAddress{Type: a.Type, Value: a.Value})
+		}
+	}
+	return s
 }
 
 // ofGateway is the status of a Gateway that is ours.
 func (j judge) ofGateway(r *table.Reader, o *config.Object) *verdict.Status {
 	s := j.ofListeners(r, listenersOf(o, o.Key), gatewayv1.GatewayReasonInvalid)
 	sets, _ := table.Get(r, j.sets, o.Key)
+	s.Revised = j.Revised(r, o)
 	s.Sets = int32(sets.Len()) //nolint:gosec // rows that are in memory
 	if fallsBack(o) {
 		s.Conditions = append(s.Conditions, verdict.Condition(gatewayv1.GatewayConditionInsecureFrontendValidationMode, true,
@@ -121,12 +150,14 @@ func (j judge) ofSet(r *table.Reader, o *config.Object) *verdict.Status {
 	case !table.Has(r, j.gateways, gateway):
 		return nil
 	case !ok:
-		return &verdict.Status{Conditions: []metav1.Condition{
+		return &verdict.Status{Revised: j.RevisedAt(r, gateway), Conditions: []metav1.Condition{
 			verdict.Condition(gatewayv1.ListenerSetConditionAccepted, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 			verdict.Condition(gatewayv1.ListenerSetConditionProgrammed, false, gatewayv1.ListenerSetReasonNotAllowed, wrong.Message),
 		}}
 	}
-	return j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
+	s := j.ofListeners(r, listenersOf(o, gateway), gatewayv1.GatewayReasonListenersNotValid)
+	s.Revised = j.RevisedAt(r, gateway)
+	return s
 }
 
 // ofListeners is the status of an object with these listeners. invalid is why it is not programmed if none of them is valid.
@@ -145,7 +176,7 @@ func (j judge) controllerAt(r *table.Reader, gateway config.Key) gatewayv1.Gatew
 	if !ok {
 		return ""
 	}
-	return j.controllerOf(r, o)
+	return j.Controller(r, o)
 }
 
 // ofListener is the status of a listener.
@@ -262,10 +293,11 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *verdict.Status {
 	}
 	for i, ref := range o.Parents() {
 		at := index("spec.parentRefs", i)
-		controller := j.controllerOfParent(r, o, at, ref)
+		controller, gateway := j.controllerOfParent(r, o, at, ref)
 		if controller == "" {
 			continue
 		}
+		out.Revised = out.Revised || j.RevisedAt(r, gateway)
 		accepted := verdict.Condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, "")
 		if p, is := j.under(r, o.Key, at, anything); is {
 			accepted = verdict.Condition(gatewayv1.RouteConditionAccepted, false, verdict.WhyRefused(p), p.Message)
@@ -280,18 +312,21 @@ func (j judge) ofRoute(r *table.Reader, o *config.Object) *verdict.Status {
 	return out
 }
 
-// controllerOfParent returns the controller of what a reference of a route binds it to; empty: it is not ours.
-func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, ref gatewayv1.ParentReference) gatewayv1.GatewayController {
+// controllerOfParent returns the controller of what a reference of a route binds it to, and the Gateway, if it is one; empty: it is not
+// ours.
+func (j judge) controllerOfParent(r *table.Reader, o *config.Object, at string, ref gatewayv1.ParentReference) (
+	controller gatewayv1.GatewayController, gateway config.Key,
+) {
 	if _, is := parents.ServiceOf(o, ref); is {
-		return ownController
+		return owners.Own, gateway
 	}
 	owner, ours, _ := j.parentOf(r, o, at, ref)
 	if !ours {
-		return ""
+		return "", gateway
 	}
 	if owner.Kind == config.ListenerSet {
 		set, _ := table.Get(r, j.in.ListenerSets, owner)
 		owner, _, _ = j.parent(r, set)
 	}
-	return j.controllerAt(r, owner)
+	return j.controllerAt(r, owner), owner
 }

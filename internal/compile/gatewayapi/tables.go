@@ -1,15 +1,14 @@
 package gatewayapi
 
 import (
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/owners"
+	"fairway/internal/compile/gatewayapi/parameters"
 	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -34,12 +33,13 @@ type Tables struct {
 	Clients *table.Table[ClientKey, Client]
 	// Leading are the Gateways with routes to a host, while there are BackendTLSPolicies.
 	Leading *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
-	// Taken says of Gateways why an object of another owner keeps them from being deployed.
+	// Taken says of Gateways why they cannot be deployed: an object of another owner has the name, or the API server refuses one.
 	Taken *table.Input[config.Key, string]
 }
 
 // maker makes objects of the Gateway API's.
 type maker struct {
+	owners.Owners
 	in        *input.Tables
 	gateways  *input.Objects                       // those that are ours
 	listeners *table.Table[listenerKey, *listener] // without those that others of their port exclude
@@ -49,6 +49,8 @@ type maker struct {
 	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
 	attached  *table.Table[listenerKey, table.Rows[attachmentKey, *attachment]]
 	made      *input.Objects // Gateways
+	// parameters are those of deployment, which GatewayClasses and Gateways name.
+	parameters parameters.Tables
 }
 
 var _ input.Maker = new(Tables).Make
@@ -56,19 +58,17 @@ var _ input.Maker = new(Tables).Make
 // Make declares the tables of the objects that are made from those of the Gateway API. It is called once.
 func (t *Tables) Make(in *input.Tables) []input.Made {
 	m := &t.maker
-	m.in = in
+	m.in, m.Owners = in, owners.New(in)
 	m.declareGrants(in.ReferenceGrants)
 	m.gateways = table.Derive(in.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
-			if m.ours(r, o) {
+			if m.Ours(r, o) {
 				m.noteVerifications(r, o)
-				noteParameters(r, o)
 				emit(k, o)
 			}
 		})
 	t.declareClients()
 	m.declareListeners()
-	t.declareDeployments()
 	m.made = table.Derive(m.listeners, "gatewayapi/made gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, _ listenerKey, l *listener, emit func(config.Key, *config.Object)) {
 			if o := m.gateway(r, l); o != nil {
@@ -97,50 +97,6 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 // routes are the kinds of routes that VirtualServices are made of.
 func (m *maker) routes() []*input.Objects {
 	return []*input.Objects{m.in.HTTPRoutes, m.in.GRPCRoutes, m.in.TLSRoutes, m.in.TCPRoutes}
-}
-
-// These names of classes mean this control plane where no GatewayClass says otherwise, as without Kubernetes.
-const (
-	istioClass = "istio"
-	ownClass   = "fairway"
-)
-
-// Controllers of GatewayClasses (GatewayClass.spec.controllerName) that mean this control plane: Istio's, and our own.
-const (
-	istioController gatewayv1.GatewayController = "istio.io/gateway-controller"
-	ownController   gatewayv1.GatewayController = "fairway/gateway-controller"
-)
-
-// IsOurs reports whether a controller means this control plane.
-func IsOurs(controller gatewayv1.GatewayController) bool {
-	return controller == istioController || controller == ownController
-}
-
-// controllerOf returns the controller of a Gateway's class; empty: the class is not known.
-func (m *maker) controllerOf(r *table.Reader, o *config.Object) gatewayv1.GatewayController {
-	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
-	class, ok := table.Get(r, m.in.GatewayClasses, config.Key{Kind: config.GatewayClass, Name: name})
-	switch {
-	case ok:
-		return native[gatewayv1.GatewayClassSpec](class).ControllerName
-	case name == istioClass:
-		return istioController
-	case name == ownClass:
-		return ownController
-	}
-	return ""
-}
-
-// ours reports whether this control plane carries out a Gateway.
-func (m *maker) ours(r *table.Reader, o *config.Object) bool {
-	controller := m.controllerOf(r, o)
-	if controller != "" {
-		return IsOurs(controller)
-	}
-	name := string(native[gatewayv1.GatewaySpec](o).GatewayClassName)
-	r.Note(o.Problem("spec.gatewayClassName", code.UnknownGatewayClass, mesh.Warning,
-		"there is no GatewayClass "+name+": no known controller serves this Gateway", "write "+istioClass+", or create the class"))
-	return false
 }
 
 // native is the specification of an object of the Gateway API.

@@ -52,6 +52,7 @@ type Tables struct {
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents report of the applications beside them
 	HealthReady  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	SourcesRead  *table.Input[struct{}, bool]                   // its row is there once every source has been read
+	Revised      *table.Input[struct{}, []string]               // the names of this control plane's revision; no row: all are its own
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
 	Members      *table.Input[mesh.ProxyID, Member]             // machines with proxies that name a WorkloadGroup, outside a cluster
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // the mesh's own authority's roots and CRLs: one row
@@ -203,6 +204,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], table.Same[mesh.HealthReport])
 	t.HealthReady = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
 	t.SourcesRead = table.NewInput(s, "sources read", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
+	t.Revised = table.NewInput(s, "revision", func(struct{}, struct{}) int { return 0 }, slices.Equal[[]string])
 	t.HealthStored = table.NewInput(s, "health/stored", config.CompareKey, table.Same[bool])
 	t.Members = table.NewInput(s, "members", cmp.Compare[mesh.ProxyID], table.Same[Member])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)

@@ -235,3 +235,16 @@ func (t *Tables) absent(r *table.Reader, k Key) Missing {
 	}
 	return m
 }
+
+// Parameters returns what a ConfigMap holds for the deployment of Gateways, and its other keys.
+func (t *Tables) Parameters(r *table.Reader, k Key) (texts map[string]string, others []string, lacks Missing) {
+	c := t.get(r, k)
+	if c == nil {
+		why := t.absent(r, k)
+		if !why.Unread {
+			why.Fix = "create it, or leave the reference out"
+		}
+		return nil, nil, why
+	}
+	return c.Parameters, c.OtherKeys, Missing{}
+}

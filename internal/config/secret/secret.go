@@ -33,6 +33,9 @@ type Credential struct {
 	Holders Holders
 	// Gateways are the namespaces with Gateways that may use it.
 	Gateways Gateways
+	// Parameters are the values of a ConfigMap's ParameterKeys, by key; nil: it has none.
+	Parameters map[string]string
+	OtherKeys  []string // of a ConfigMap, sorted
 }
 
 // TLSType is the type of a Secret that must hold a certificate and its key.
@@ -101,8 +104,8 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	return s.shown()
 }
 
-// ReadMap reads a ConfigMap like Read, but only authorities' certificates: it is not a place for a certificate's key. Every proxy of its
-// namespace may have it.
+// ReadMap reads a ConfigMap like Read, but only authorities' certificates, and the parameters of Gateways: it is not a place for a
+// certificate's key. Every proxy of its namespace may have the certificates.
 func ReadMap(in Input) (credential *Credential, public *structpb.Struct) {
 	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
 	s.checkFields("data", "binaryData")
@@ -112,6 +115,7 @@ func ReadMap(in Input) (credential *Credential, public *structpb.Struct) {
 		return nil, nil
 	}
 	s.takeAuthorities()
+	s.takeParameters()
 	if in.Report.Failed() {
 		return nil, nil
 	}

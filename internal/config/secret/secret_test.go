@@ -403,3 +403,23 @@ func TestConfigMaps(t *testing.T) {
 		}
 	}
 }
+
+// TestParameters: of a ConfigMap the parameters of Gateways are kept, in bounded size, and the names of its other keys. They are part of
+// the object's content.
+func TestParameters(t *testing.T) {
+	read := func(data string) *config.Object {
+		o, _ := decodeSecret(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: "+data+"\n")
+		return o
+	}
+	o := read("{deployment: a, more: b, less: c}")
+	c := o.Credential
+	if len(c.Parameters) != 1 || c.Parameters["deployment"] != "a" || !slices.Equal(c.OtherKeys, []string{"less", "more"}) {
+		t.Errorf("got %+v", c)
+	}
+	if read("{deployment: b, more: b, less: c}").Hash == o.Hash {
+		t.Error("another value makes the same object")
+	}
+	if read("{service: "+strings.Repeat("x", 64<<10+1)+"}") != nil {
+		t.Error("a value that is too long is taken")
+	}
+}

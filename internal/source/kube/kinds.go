@@ -55,12 +55,16 @@ func kinds(o Options, c *answers.Clients, r translate.Registry, seen *scope) ([]
 	if o.Remotes != nil {
 		all = append(all, remoteKind(o, c))
 	}
-	for _, k := range slices.Concat(config.Kinds(), config.GatewayKinds()) {
-		custom, err := customKind(o, c, k)
+	custom := config.Kinds()
+	if !o.WithoutGatewayAPI {
+		custom = slices.Concat(custom, config.GatewayKinds())
+	}
+	for _, k := range custom {
+		one, err := customKind(o, c, k)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, custom)
+		all = append(all, one)
 	}
 	all = append(all, nativeKind(o, c, config.Ingress, "ingresses", true))
 	return append(all, nativeKind(o, c, config.IngressClass, "ingressclasses", false)), nil

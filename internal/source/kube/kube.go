@@ -56,8 +56,12 @@ type Options struct {
 	// Revision is the control plane's: an object with the label istio.io/rev is read only if the label names this revision,
 	// or a tag of it; an object without the label is always read. Empty: all are read.
 	Revision string
+	// WithoutGatewayAPI says that no kind of the Gateway API is read.
+	WithoutGatewayAPI bool
 	// Tags takes the other names that the cluster has for Revision. nil: only the source itself needs them.
 	Tags *Tags
+	// OnTags is called with these names each time they change, from one goroutine. nil: no call.
+	OnTags func(tags []string)
 	// Scoped says that Discover will be called: until then no namespace is read. Otherwise all are.
 	Scoped bool
 	// MeshRead is called once the mesh configuration in the cluster, if any, has been handed over. nil: no call.
@@ -144,7 +148,10 @@ func New(o Options) (*Source, error) {
 	if o.Tags == nil {
 		o.Tags = new(Tags)
 	}
-	s := &Source{o: o, wanted: newWanted(), scope: newScope(o.Namespace, o.Tags), clients: clients}
+	if o.OnTags == nil {
+		o.OnTags = func([]string) {}
+	}
+	s := &Source{o: o, wanted: newWanted(), scope: newScope(o.Namespace, o.Tags, o.OnTags), clients: clients}
 	if s.scope.tagsKnown = o.Revision == "" || o.Remote; !o.Scoped {
 		s.scope.selectBy(new(config.Discovery))
 	}

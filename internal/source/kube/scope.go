@@ -19,6 +19,7 @@ type scope struct {
 	labels    map[string]map[string]string
 	selected  map[string]struct{} // namespaces that by selects; unless it selects all
 	tags      *Tags               // other names of the revision
+	onTags    func([]string)      // takes them each time they change
 	tagsKnown bool                // tags are all that there are
 	followers []*follower
 }
@@ -58,8 +59,8 @@ func (t *Tags) set(all []string) bool {
 	return true
 }
 
-func newScope(root string, tags *Tags) *scope {
-	return &scope{root: root, tags: tags, labels: map[string]map[string]string{}, selected: map[string]struct{}{}}
+func newScope(root string, tags *Tags, onTags func([]string)) *scope {
+	return &scope{root: root, tags: tags, onTags: onTags, labels: map[string]map[string]string{}, selected: map[string]struct{}{}}
 }
 
 // follow returns a new follower. It is called before the scope learns anything.
@@ -116,6 +117,7 @@ func (s *scope) tag(all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tags.set(all) {
+		s.onTags(all)
 		s.revise()
 	}
 }

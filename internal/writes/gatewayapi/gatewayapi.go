@@ -29,6 +29,8 @@ type Options struct {
 	Mine func(labels map[string]string) bool
 	// Ours reports whether a controller that a status names is this control plane.
 	Ours func(gatewayv1.GatewayController) bool
+	// Leads reports whether this replica writes the statuses of objects that are for its revision only, or of all others.
+	Leads func(revised bool) bool
 	// Wanted returns what the status of an object should say.
 	Wanted func(config.Key) Wanted
 	Report *work.Report
@@ -37,6 +39,7 @@ type Options struct {
 // Wanted is what the status of an object should say. Its conditions have neither times nor generations.
 type Wanted struct {
 	Version config.Stored // that it says it of; zero: none is in force
+	Revised bool          // the object is for one revision only, by its Gateway or its namespace
 	Content
 }
 
@@ -60,11 +63,13 @@ type standing struct {
 	generation   int64
 	route        bool // its status has a part for each parent
 	policy       bool // its status has a part for each ancestor
+	revised      bool // it is for one revision only, by its own label
 	is           Content
 }
 
 func (s standing) same(o standing) bool {
-	return s.uid == o.uid && s.generation == o.generation && s.path == o.path && equality.Semantic.DeepEqual(s.is, o.is)
+	return s.uid == o.uid && s.revised == o.revised && s.generation == o.generation && s.path == o.path &&
+		equality.Semantic.DeepEqual(s.is, o.is)
 }
 
 // Writer writes statuses while Run runs. At other times it keeps what Observe passes to it, so that a new leader knows what to write.
@@ -115,6 +120,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 		uid:  string(o.GetUID()), version: o.GetResourceVersion(), generation: o.GetGeneration(), route: routes(kind),
 		policy: kind == config.BackendTLSPolicy,
 	}
+	_, now.revised = o.GetLabels()["istio.io/rev"]
 	if status, _ := o.Object["status"].(map[string]any); status != nil {
 		// An API server lets no other status in than one of the API's form. If one does, what cannot be read is written anew.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(status, &now.is)
@@ -164,6 +170,9 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 		return nil
 	}
 	wanted := w.o.Wanted(k)
+	if !w.o.Leads(stands.revised || wanted.Revised) {
+		return nil
+	}
 	body, err := w.change(k.Kind, stands, wanted)
 	if err != nil || body == nil {
 		return err

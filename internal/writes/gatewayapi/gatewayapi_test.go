@@ -86,6 +86,7 @@ func TestPatch(t *testing.T) {
 		{"a Gateway that is not ours", "Gateway", `{"conditions": [` + stood + `]}`, 2, Content{}, ""},
 	} {
 		w := New(Options{
+			Leads:  func(bool) bool { return true },
 			Mine:   func(map[string]string) bool { return true },
 			Ours:   func(c gatewayv1.GatewayController) bool { return strings.HasPrefix(string(c), "ours/") },
 			Report: work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), func(string, []mesh.Problem) {}),
@@ -98,7 +99,7 @@ func TestPatch(t *testing.T) {
 		w.Observe(o, false)
 		kind, _ := config.KindOf("gateway.networking.k8s.io", c.kind)
 		stands := w.seen[config.Key{Kind: kind, Namespace: "n", Name: "x"}]
-		wanted := Wanted{config.Stored{UID: "another", Generation: c.generation}, c.wanted}
+		wanted := Wanted{config.Stored{UID: "another", Generation: c.generation}, false, c.wanted}
 		if body, err := w.change(kind, stands, wanted); body != nil || err != nil {
 			t.Errorf("%s: what is said of another object makes %s, %v", c.name, body, err)
 		}

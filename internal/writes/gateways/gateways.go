@@ -35,11 +35,13 @@ type Options struct {
 	Client   dynamic.Interface
 	Manager  string // of the fields that are written
 	Revision string // of this control plane
+	// Leads reports whether this replica deploys Gateways that are for its revision only, or all others.
+	Leads func(revised bool) bool
 	// Wanted returns the objects that a Gateway should have.
 	Wanted func(config.Key) Wanted
 	// All calls add with every Gateway.
 	All func(add func(config.Key))
-	// Taken takes why a Gateway cannot be deployed: an object of another owner has its name; empty: it can.
+	// Taken takes why a Gateway cannot be deployed: an object of another owner has its name, or the API server refuses one; empty: it can.
 	Taken  func(k config.Key, why string)
 	Report *work.Report
 }
@@ -56,6 +58,8 @@ func kinds() map[string]schema.GroupVersionResource {
 		"ServiceAccount": {Version: "v1", Resource: "serviceaccounts"},
 		"Service":        {Version: "v1", Resource: "services"},
 		"Deployment":     {Group: "apps", Version: "v1", Resource: "deployments"},
+		autoscaler:       {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+		budget:           {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	}
 }
 
@@ -77,6 +81,8 @@ type standing struct {
 	uid   types.UID
 	owner *metav1.OwnerReference // nil: no Gateway
 	tree  map[string]any         // without status and managed fields
+	ready bool                   // a Deployment has the pods that it wants
+	open  bool                   // a Service of a load balancer has an address
 }
 
 // Writer deploys Gateways while Run runs.
@@ -182,6 +188,7 @@ func standingOf(o *unstructured.Unstructured) standing {
 			break
 		}
 	}
+	s.ready, s.open = available(o), len(ingress(o)) > 0
 	for field, v := range o.Object {
 		if field != "status" {
 			s.tree[field] = v
@@ -233,11 +240,11 @@ func (w *Writer) write(ctx context.Context, p part) error {
 		}
 	}
 	wanted := w.o.Wanted(p.gateway)
-	if wanted.UID == "" || wanted.Deployment == nil {
+	if wanted.UID == "" || wanted.Deployment == nil || !w.o.Leads(wanted.Revised) {
 		w.take(p, "")
 		return nil // the cluster deletes what a deleted Gateway had
 	}
-	if !wanted.Unwanted {
+	if wanted.wants(p.kind) {
 		if err := w.apply(ctx, p, wanted); err != nil {
 			return err
 		}
@@ -247,19 +254,49 @@ func (w *Writer) write(ctx context.Context, p part) error {
 	names := slices.Collect(maps.Keys(w.names[p]))
 	w.mu.Unlock()
 	for _, name := range names {
-		if wanted.Unwanted || name != wanted.Name {
-			if err := w.remove(ctx, p, name, wanted.UID); err != nil {
-				return err
-			}
+		switch {
+		case wanted.wants(p.kind) && name == wanted.Name:
+			continue
+		case !wanted.Unwanted && name != wanted.Name && !w.replaced(p.gateway.Namespace, name, wanted.Name):
+			return work.ErrWait
+		}
+		if err := w.remove(ctx, p, name, wanted.UID); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// replaced reports whether the objects of one name do what those of an earlier name do: the Deployment has its pods, and the Service an
+// address if the earlier one has one.
+func (w *Writer) replaced(namespace, earlier, name string) bool {
+	pods, _ := w.followers["Deployment"].Get(namespace, name)
+	now, _ := w.followers["Service"].Get(namespace, name)
+	before, _ := w.followers["Service"].Get(namespace, earlier)
+	return pods.ready && (now.open || !before.open)
+}
+
+// available reports whether a Deployment has the pods that its newest generation wants.
+func available(o *unstructured.Unstructured) bool {
+	seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	return seen >= o.GetGeneration() && slices.ContainsFunc(all, func(c any) bool {
+		is, _ := c.(map[string]any)
+		return is["type"] == "Available" && is["status"] == "True"
+	})
+}
+
+// ingress returns the addresses of a Service's load balancer.
+func ingress(o *unstructured.Unstructured) []any {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "loadBalancer", "ingress")
+	return all
 }
 
 // apply applies an object unless it is as wanted.
 func (w *Writer) apply(ctx context.Context, p part, wanted Wanted) error {
 	o, err := w.render(p.kind, p.gateway, wanted.UID, wanted.Deployment)
 	if err != nil {
+		w.take(p, err.Error())
 		return err
 	}
 	if p.kind == "Deployment" {
@@ -287,6 +324,9 @@ func (w *Writer) apply(ctx context.Context, p part, wanted Wanted) error {
 		API: w.o.API, Path: pathOf(p.kind, o.GetNamespace(), o.GetName()), Manager: w.o.Manager, Body: body, Says: o.GetAnnotations(),
 		Apply: true, Force: there,
 	})
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		w.take(p, fmt.Sprintf("the API server refuses %s %s: %s", p.kind, o.GetName(), err))
+	}
 	return err
 }
 

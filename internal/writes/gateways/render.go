@@ -45,16 +45,26 @@ type Deployment struct {
 	Name        string // of the objects
 	Labels      map[string]string
 	Annotations map[string]string
+	Revised     bool   // the Gateway is for one revision only
 	Revision    string // that injects the pods; empty: the default one
 	Type        corev1.ServiceType
 	Address     string // that the load balancer is to have; empty: any
 	Ports       []corev1.ServicePort
+	// Overlays are strategic merge patches in JSON, by the kind of the object that they change, in the order in which they are merged. An
+	// autoscaler and a disruption budget exist only if there are patches for them.
+	Overlays map[string][]string
+}
+
+// wants reports whether the Gateway should have an object of a kind.
+func (d *Deployment) wants(kind string) bool {
+	return !d.Unwanted && (!optional(kind) || len(d.Overlays[kind]) > 0)
 }
 
 // Annotation and labels of all objects.
 const (
 	appliedMark = "fairway/applied" // the hash of the object as it was applied: another one is left of another version
 	gatewayName = "gateway.networking.k8s.io/gateway-name"
+	className   = "gateway.networking.k8s.io/gateway-class-name"
 	managedBy   = "app.kubernetes.io/managed-by"
 )
 
@@ -67,6 +77,7 @@ func (w *Writer) render(kind string, k config.Key, uid string, d *Deployment) (*
 	o.SetName(d.Name)
 	o.SetNamespace(k.Namespace)
 	o.SetLabels(labels)
+	o.SetAnnotations(d.Annotations)
 	o.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: "gateway.networking.k8s.io/v1", Kind: "Gateway", Name: k.Name, UID: uidOf(uid), Controller: new(true),
 	}})
@@ -97,18 +108,30 @@ func (w *Writer) render(kind string, k config.Key, uid string, d *Deployment) (*
 			ports = append(ports, port)
 		}
 		set(ports, "spec", "ports")
+	case budget:
+		set(tree(selector), "spec", "selector", "matchLabels")
+		if limits(d.Overlays[kind]) {
+			unstructured.RemoveNestedField(o.Object, "spec", "minAvailable")
+		}
+	case autoscaler:
+		set(d.Name, "spec", "scaleTargetRef", "name")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the template of gateways: %w", err)
 	}
-	annotations := maps.Clone(d.Annotations)
+	if o, err = overlay(o, d); err != nil {
+		return nil, err
+	}
 	text, err := json.Marshal(o.Object)
 	if err != nil {
 		return nil, err
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(text)
-	_, _ = fmt.Fprint(h, annotations)
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
 	annotations[appliedMark] = strconv.FormatUint(h.Sum64(), 16)
 	o.SetAnnotations(annotations)
 	return normal(o)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,15 +25,31 @@ import (
 // Deployment describes the objects that a cluster has for a Gateway.
 type Deployment struct {
 	// Unwanted is set for a Gateway that another controller serves, or one with gateways that its author deploys: objects that were made
-	// for it earlier are deleted. Nothing else is set then.
+	// for it earlier are deleted. Nothing but Revised is set then.
 	Unwanted    bool
 	Name        string // of the objects
 	Labels      map[string]string
 	Annotations map[string]string
-	Revision    string // that the Gateway names; empty: it names none
+	Revised     bool   // the Gateway is for one revision only; also of one that is Unwanted
+	Revision    string // that the Gateway itself names; empty: it names none
 	Type        corev1.ServiceType
 	Address     string // that the Service's load balancer is to have; empty: any
 	Ports       []corev1.ServicePort
+	// Overlays are strategic merge patches in JSON, by the kind of the object that they change, in the order in which they are merged. An
+	// autoscaler and a disruption budget exist only if there are patches for them.
+	Overlays map[string][]string
+}
+
+// Overlay adds patches, in order.
+func (d *Deployment) Overlay(all []*Parameters) {
+	for _, p := range all {
+		for kind, patch := range p.Overlays {
+			if d.Overlays == nil {
+				d.Overlays = map[string][]string{}
+			}
+			d.Overlays[kind] = append(d.Overlays[kind], patch)
+		}
+	}
 }
 
 // Same reports whether two are equal.
@@ -47,7 +64,11 @@ func (d *Deployment) Row() []string {
 	for _, p := range d.Ports {
 		ports = append(ports, p.Name)
 	}
-	return []string{d.Name, string(d.Type), strings.Join(ports, ", ")}
+	row := []string{d.Name, string(d.Type), strings.Join(ports, ", ")}
+	if len(d.Overlays) > 0 {
+		row = append(row, "with parameters of "+strings.Join(slices.Sorted(maps.Keys(d.Overlays)), ", "))
+	}
+	return row
 }
 
 // longest is how many bytes the name of a Service may have.

@@ -23,6 +23,7 @@ type Status struct {
 	Addresses  []gatewayv1.GatewayStatusAddress // of a Gateway
 	Sets       int32                            // the number of ListenerSets that a Gateway has accepted
 	Features   []gatewayv1.SupportedFeature     // of a GatewayClass
+	Revised    bool                             // the object is, or is bound to, a Gateway that is for one revision only
 }
 
 // Same reports whether two statuses say the same.
