@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -15,8 +16,12 @@ func (w *work) backend(field string, d *networking.Destination) (out gatewayv1.B
 	host := mesh.FullHost(d.GetHost(), w.from.Namespace, w.Domain)
 	ok = true
 	if s := d.GetSubset(); s != "" {
+		pods := "the pods of the subset"
+		if labels := w.subsets[host][s]; labels != "" {
+			pods = "the pods with " + strings.ReplaceAll(string(labels), ",", " and ")
+		}
 		w.lose(field+".subset", fmt.Sprintf("a route leads to Services, not to their subsets: %s of %s", s, host),
-			"write a Service that selects the pods of the subset, and name it as the host")
+			"write a Service that also selects "+pods+", and name it as the host")
 		ok = false
 	}
 	if host.IsWildcard() {

@@ -37,7 +37,8 @@ func Command(places *cluster.Flags) *cobra.Command {
 		Short: "Write Gateways and VirtualServices as objects of the Gateway API",
 		Long: "Writes objects of the Gateway API with the effect of Gateways and VirtualServices: of files, or, if none is named, of a " +
 			"folder, an etcd or a cluster. Nothing is changed there.\n\n" +
-			"What the Gateway API cannot say is a line of the error output: the place, the object, the field, and what to do. An object with such a field is left out; --partial writes the rest of it.\n" +
+			"What the Gateway API cannot say is a line of the error output: the place, the object, the field, and what to do. " +
+			"An object with such a field is left out; --partial writes the rest of it.\n" +
 			"ServiceEntries and Services are read for their ports. Services are only read from files.\n\n" +
 			"  pilotctl x to-gateway-api rules/ services.yaml > gateway-api.yaml\n" +
 			"  pilotctl x to-gateway-api -A --whole-elements\n\n" +

@@ -42,7 +42,9 @@ func (r Remark) String() string {
 	if r.Object.File != "" {
 		fmt.Fprintf(&b, "%s:%d: ", r.Object.File, cmp.Or(r.Line, r.Object.Line, 1))
 	}
-	fmt.Fprintf(&b, "%s %s/%s: ", config.Kind(r.Object.Kind).Word(), r.Object.Namespace, r.Object.Name)
+	if r.Object.Name != "" { // else it is a document that is no object
+		fmt.Fprintf(&b, "%s %s/%s: ", config.Kind(r.Object.Kind).Word(), r.Object.Namespace, r.Object.Name)
+	}
 	if r.Field != "" {
 		b.WriteString(r.Field + ": ")
 	}
@@ -62,6 +64,7 @@ type converter struct {
 	gateways map[config.Key]*gateway
 	entries  map[mesh.Host][]*config.Object // ServiceEntries
 	ports    map[mesh.Host][]mesh.Port
+	subsets  map[mesh.Host]map[string]mesh.Labels
 	names    map[config.Key]bool
 	grants   map[grant]map[string]bool // names of Services or Secrets
 	hosts    map[hostKey][]*claim
@@ -74,7 +77,8 @@ type converter struct {
 func Convert(o Options, objects []*config.Object) ([]*config.Object, []Remark) {
 	c := &converter{
 		Options: o, gateways: map[config.Key]*gateway{}, entries: map[mesh.Host][]*config.Object{}, ports: map[mesh.Host][]mesh.Port{},
-		names: map[config.Key]bool{}, grants: map[grant]map[string]bool{}, hosts: map[hostKey][]*claim{},
+		subsets: map[mesh.Host]map[string]mesh.Labels{},
+		names:   map[config.Key]bool{}, grants: map[grant]map[string]bool{}, hosts: map[hostKey][]*claim{},
 	}
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, config.Older)
@@ -82,8 +86,13 @@ func Convert(o Options, objects []*config.Object) ([]*config.Object, []Remark) {
 		c.ports[host] = ports
 	}
 	for _, obj := range objects {
-		if obj.Kind == config.ServiceEntry {
+		switch {
+		case obj.Kind == config.ServiceEntry:
 			c.entry(obj)
+		case obj.Kind == config.DestinationRule:
+			c.readSubsets(obj)
+		case slices.Contains(order, obj.Kind):
+			c.names[obj.Key] = true
 		}
 	}
 	for _, obj := range objects {
@@ -135,6 +144,18 @@ func (c *converter) entry(o *config.Object) {
 			protocol, _ := mesh.ParseProtocol(p.GetProtocol())
 			c.ports[host] = append(c.ports[host], mesh.Port{Name: p.GetName(), Number: p.GetNumber(), Protocol: protocol})
 		}
+	}
+}
+
+// readSubsets reads the labels of the subsets of a DestinationRule.
+func (c *converter) readSubsets(o *config.Object) {
+	spec := config.Spec[*networking.DestinationRule](o)
+	host := mesh.FullHost(spec.GetHost(), o.Namespace, c.Domain)
+	if c.subsets[host] == nil {
+		c.subsets[host] = map[string]mesh.Labels{}
+	}
+	for _, s := range spec.GetSubsets() {
+		c.subsets[host][s.GetName()] = mesh.MakeLabels(s.GetLabels())
 	}
 }
 

@@ -60,10 +60,11 @@ func (c *converter) gateway(o *config.Object) {
 			out.Listeners = append(out.Listeners, *l)
 		}
 	}
-	if len(out.Listeners) == 0 {
-		w.lose("", "no server of it can be a listener", "")
-	} else {
-		w.add(config.KubernetesGateway, w.named(config.KubernetesGateway, o.Namespace, o.Name), out, true)
+	if there := (config.Key{Kind: config.KubernetesGateway, Namespace: o.Namespace, Name: o.Name}); w.names[there] {
+		w.bar("metadata.name", "there is a Gateway of the Gateway API with this name", "rename one of them")
+	}
+	if len(out.Listeners) > 0 {
+		w.add(config.KubernetesGateway, o.Name, out, true)
 		w.toHTTPS(g)
 	}
 	if g.written = c.finish(w) && len(w.made) > 0; !g.written {

@@ -112,6 +112,7 @@ func (w *work) common(l *listener, spec *networking.VirtualService) (out []mesh.
 
 // services returns the services that a VirtualService of gateway mesh is for.
 func (w *work) services(spec *networking.VirtualService) (out []*parent) {
+	seen := map[mesh.Host]bool{}
 	for i, h := range spec.GetHosts() {
 		field := index("spec.hosts", i)
 		p := &parent{host: mesh.FullHost(h, w.from.Namespace, w.Domain)}
@@ -138,7 +139,8 @@ func (w *work) services(spec *networking.VirtualService) (out []*parent) {
 			w.lose("spec.exportTo", "a route in the namespace of its service is for the clients of all namespaces", "leave exportTo out")
 			continue
 		}
-		if same := func(o *parent) bool { return o.target() == p.target() }; !slices.ContainsFunc(out, same) {
+		if !seen[p.host] {
+			seen[p.host] = true
 			out = append(out, p)
 		}
 	}

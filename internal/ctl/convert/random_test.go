@@ -15,7 +15,7 @@ import (
 func TestRandom(t *testing.T) {
 	a := golden.Read(t, "testdata/equivalent/http.txtar")
 	base, gateway := string(a.File("base.yaml")), string(a.File("gateway.yaml"))
-	whole, cases := 0, 60
+	whole, cases := 0, 40
 	if testing.Short() {
 		cases = 20
 	}

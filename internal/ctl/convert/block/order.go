@@ -102,12 +102,12 @@ func keepBack(earlier []*Match, m *Match, fixed map[int]bool, budget *int) ([]*M
 	for _, e := range earlier {
 		if e.Rule != m.Rule && before(m, e) && !apart(e, m) {
 			both, ok := common(e, m)
-			if ok && slices.ContainsFunc(slices.Concat(out, earlier), both.same) {
-				out = append(out, e)
-				continue
-			}
 			if *budget--; !ok || *budget < 0 || fixed[e.Rule] || before(m, both) {
 				return nil, false
+			}
+			if slices.ContainsFunc(out, both.same) || slices.ContainsFunc(earlier, both.same) {
+				out = append(out, e)
+				continue
 			}
 			if out, ok = keepBack(out, both, fixed, budget); !ok {
 				return nil, false
@@ -159,9 +159,9 @@ func (m *Match) same(o *Match) bool {
 			all = append(all, fmt.Sprintf("parameter %q %s %q", q.Name, *q.Type, q.Value))
 		}
 		slices.Sort(all)
-		return fmt.Sprintf("%d %q %s %q", m.Kind, m.Path, m.Method, all)
+		return fmt.Sprintf("%s %q", m.Method, all)
 	}
-	return m.Rule == o.Rule && text(m) == text(o)
+	return m.Rule == o.Rule && m.Kind == o.Kind && m.Path == o.Path && text(m) == text(o)
 }
 
 // narrow makes a path that of both matches; false: it cannot be written.
