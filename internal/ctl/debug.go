@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/convert"
 	"fairway/internal/ctl/injection"
 	"fairway/internal/ctl/output"
 	"fairway/internal/ctl/proxyconfig"
@@ -39,7 +40,8 @@ func (s *session) remoteClusters() *cobra.Command {
 // experimental adds verbs under the names that istioctl has for them.
 func (s *session) experimental() *cobra.Command {
 	c := &cobra.Command{Use: "x", Aliases: []string{"experimental", "exp"}, Short: "Verbs that istioctl has below x"}
-	c.AddCommand(s.internalDebug(), injection.Check(s, &s.cluster), proxyconfig.Describe(s, s.RootNamespace))
+	c.AddCommand(s.internalDebug(), injection.Check(s, &s.cluster), proxyconfig.Describe(s, s.RootNamespace),
+		convert.Command(&s.cluster))
 	return c
 }
 

@@ -7,6 +7,6 @@
 // install puts one there (chart fills in what it installs, installing is its command line), kubeinject puts proxies into pods, workload
 // writes the folder that a machine needs to join, truth explains objects, requests and turns, planning changes that are not made yet,
 // proxyconfig the resources of one proxy and what is behind a workload, injection the webhooks that put proxies into pods, validate
-// objects of files by themselves.
+// objects of files by themselves, convert writes objects of Istio's as those of the Gateway API.
 // All print with output.
 package ctl
