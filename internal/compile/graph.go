@@ -15,6 +15,7 @@ import (
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/gatewayapi"
 	"fairway/internal/compile/inbound"
+	"fairway/internal/compile/inference"
 	"fairway/internal/compile/ingress"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/lacking"
@@ -149,10 +150,11 @@ func New(opts Options) *Graph {
 		Input: in, Registry: reg, Secrets: sec, Scope: sc, Demand: proxies, Policies: policies, Route: rt, Telemetry: tele,
 	})
 	backends := backendtls.Declare(in, reg, sec, routed)
+	pools := inference.Declare(in, reg)
 	dg := datagram.Declare(datagram.Reads{API: routed, Gateway: gw, Scope: sc})
 	cl := cluster.Declare(cluster.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Vouched: who, Inbound: workloads, Peers: peers,
-		Networks: networks, Secrets: sec, Backends: backends,
+		Networks: networks, Secrets: sec, Backends: backends, Pools: pools,
 	}, gw.Clusters, dg.Clusters, gw.Passed)
 	ls := listener.Declare(listener.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Inbound: workloads, Policies: policies, Route: rt, Telemetry: tele,

@@ -47,6 +47,8 @@ type MadeRoute struct {
 	TryTimeout time.Duration
 	// Upto is the share of the requests that the route and those before it with the same matches take, of a million; 0: all that match.
 	Upto uint32
+	// Picker chooses the endpoint of each request; zero: the cluster does.
+	Picker mesh.Picker
 }
 
 // MadeOf says that a field, with all below it, is made of a field of the other object.
@@ -123,7 +125,7 @@ func (m *Made) String() string {
 		out += fmt.Sprint(" ", m.Within) // in the order of the hosts
 	}
 	for _, r := range m.Routes {
-		out += fmt.Sprint(" ", r.Missing, r.TryTimeout, r.Upto)
+		out += fmt.Sprint(" ", r.Missing, r.TryTimeout, r.Upto, r.Picker)
 		if r.Prefix != nil {
 			out += " " + strconv.Quote(*r.Prefix)
 		}

@@ -3,6 +3,9 @@ package cluster
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+
 	"fairway/internal/compile/backendtls"
 	"fairway/internal/compile/secret"
 	"fairway/internal/mesh"
@@ -24,6 +27,17 @@ func (t *Target) secure(r *table.Reader, backends *backendtls.Tables, k Key) {
 		})
 	default:
 		t.Policy.TLS, t.Backend = b.TLS, b
+	}
+}
+
+// pick has a gateway call the target as an endpoint picker: over gRPC and TLS. Pickers make certificates of their own, so these are not
+// verified unless a DestinationRule or a BackendTLSPolicy says how (https://gateway-api-inference-extension.sigs.k8s.io, secure serving).
+func (t *Target) pick() {
+	t.Port.Protocol = mesh.GRPC
+	if t.Policy.TLS == nil {
+		t.Policy.TLS = &networking.ClientTLSSettings{
+			Mode: networking.ClientTLSSettings_SIMPLE, Sni: string(t.Service.Key.Host), InsecureSkipVerify: wrapperspb.Bool(true),
+		}
 	}
 }
 

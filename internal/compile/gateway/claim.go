@@ -105,6 +105,12 @@ func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
 				emit(ClaimKey{host, k}, found[host])
 			}
 		})
+	t.picked = table.KeysWhile(t.in.InferencePools, t.Claims, "gateway/picked", compareRoute, func(k ClaimKey, c *Claim) []routeKey {
+		if !routes.RuleOf(c.Rule).Picked() {
+			return nil
+		}
+		return []routeKey{{k.Host.Layer, k.Host.Route}}
+	})
 }
 
 // claims gathers what one VirtualService claims.

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/picker"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -52,10 +53,8 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v demand.View
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {
 		s := p.Servers[0]
-		r.Note(
-			s.Server.Gateway.Problem(field(s.Key.Index), code.Refused, mesh.Error,
-				"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""),
-		)
+		r.Note(s.Server.Gateway.Problem(field(s.Key.Index), code.Refused, mesh.Error,
+			"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""))
 	}
 }
 
@@ -113,13 +112,15 @@ func (b *listenerBuilder) chain(c listener.Chain) { b.out.Chains = append(b.out.
 // http returns the HTTP connection manager for a server's requests.
 func (b *listenerBuilder) http(s Planned) listener.HTTP {
 	p, _ := mesh.ParseProtocol(s.Server.Spec.GetPort().GetProtocol())
+	name := routeName(s.Key, s.Server)
+	picked := table.Has(b.r, b.t.picked, routeKey{b.port.Layer, name})
 	return listener.HTTP{
 		Side:       listener.Gateway,
 		StatPrefix: "outbound_" + b.out.Name,
-		RouteName:  routeName(s.Key, s.Server),
+		RouteName:  name,
 		GRPCWeb:    p == mesh.GRPCWeb,
 		AccessLog:  b.t.telemetry.AccessLog(b.r, false),
-		More:       b.filters.Requests,
+		More:       b.filters.Requests.WithHTTP(listener.Last, picker.HTTP(picked)...),
 		Normalize:  listener.NormalizationOf(b.t.in.PathNormalization(b.r)),
 		Own:        b.requests,
 	}

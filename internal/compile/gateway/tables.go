@@ -61,6 +61,7 @@ type Tables struct {
 	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]
+	picked         *table.Table[routeKey, struct{}] // route configurations with routes to pools
 	badByPath      *table.Table[string, table.Rows[input.File, string]]
 	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
 	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]

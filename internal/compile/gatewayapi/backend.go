@@ -24,6 +24,7 @@ type builder struct {
 	// consumer says that the rules are only for clients in the route's own namespace. They may send requests to services of other
 	// namespaces by themselves: no ReferenceGrant is needed.
 	consumer bool
+	clients  bool // the rules are for the clients of a service
 	made     config.Made
 	note     func(mesh.Problem) // nil: problems are noted elsewhere
 }

@@ -71,11 +71,19 @@ func (b *Builder) Resolves() bool { return b.resolves }
 // target resolves a destination and remembers its cluster.
 func (b *Builder) target(rule Rule, field string, d *networking.Destination) Target {
 	t := b.Target(rule, field, d)
+	b.use(t.Cluster)
+	return t
+}
+
+// use remembers a cluster that routes refer to. The zero key is none.
+func (b *Builder) use(cluster mesh.ClusterKey) {
+	if cluster == (mesh.ClusterKey{}) {
+		return
+	}
 	if b.used == nil {
 		b.used = map[mesh.ClusterKey]struct{}{}
 	}
-	b.used[t.Cluster] = struct{}{}
-	return t
+	b.used[cluster] = struct{}{}
 }
 
 // problem notes a mistake in a field. Severity Error: the field has no effect.
@@ -93,6 +101,7 @@ func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 		for _, r := range b.httpRoute(rule, index("spec.http", i), in) {
 			if i < len(rule.Routes) {
 				extend(r, rule.Routes[i])
+				b.use(rule.Routes[i].Picker.Cluster())
 			}
 			out = append(out, r)
 			if !b.Viewer.Every && !rule.ByPath && CatchAll(r) {

@@ -2,6 +2,7 @@ package route
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -11,6 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	users "fairway/internal/config"
+	"fairway/internal/envoy/picker"
+	"fairway/internal/mesh"
 )
 
 // extend adds to a route what the object that it was made of says, and no field of a VirtualService (config.MadeRoute).
@@ -27,6 +30,9 @@ func extend(r *routev3.Route, more users.MadeRoute) {
 	if action == nil {
 		return
 	}
+	if more.Picker != (mesh.Picker{}) {
+		picker.OnRoute(r, more.Picker)
+	}
 	if more.Missing == 500 {
 		action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 	}
@@ -37,6 +43,11 @@ func extend(r *routev3.Route, more users.MadeRoute) {
 			action.Timeout = durationpb.New(d) // there is one try
 		}
 	}
+}
+
+// Picked reports whether pickers choose the endpoints of some routes of the rule.
+func (r Rule) Picked() bool {
+	return slices.ContainsFunc(r.Routes, func(more users.MadeRoute) bool { return more.Picker != (mesh.Picker{}) })
 }
 
 // replacePrefix has another prefix take the place of the one that a route matches, as whole path elements: with /a for /b, /b/c becomes

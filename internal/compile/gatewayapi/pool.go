@@ -1,0 +1,50 @@
+package gatewayapi
+
+import (
+	"fmt"
+
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"fairway/internal/compile/gatewayapi/parents"
+	"fairway/internal/compile/inference/pool"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// This file leads routes to InferencePools (inference.networking.k8s.io), and says in their statuses what becomes of them.
+
+// pool returns the destination of a reference to an InferencePool, and the picker of the pool. The reference's port has no effect: a pool
+// has its own. The other parameters are those of destination.
+func (b *builder) pool(field, at string, ref gatewayv1.BackendObjectReference, broken bool) (*networking.Destination, mesh.Picker) {
+	namespace := string(value(ref.Namespace, gatewayv1.Namespace(b.route.Namespace)))
+	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: at, Of: field, Foreign: true}) // its problems are noted here
+	nobody := &networking.Destination{Host: nowhere}
+	if parents.HasClients(b.route) {
+		b.problem(field+".kind", code.NotSupported, "only gateways send requests to an InferencePool: those of a service's clients to it "+
+			"are answered 500", "bind a route of its own to a Gateway, and name a Service here")
+	}
+	if b.clients {
+		return nobody, mesh.Picker{}
+	}
+	o, ok := table.Get(b.r, b.in.InferencePools, config.Key{Kind: config.InferencePool, Namespace: namespace, Name: string(ref.Name)})
+	granted := b.granted(b.r, reference{
+		fromKind: b.route.Kind.Word(), from: b.route.Namespace, toGroup: config.InferencePool.Group(), toKind: string(config.InferencePool),
+		to: namespace, name: string(ref.Name),
+	})
+	switch {
+	case !granted: // whether there is one is not for other namespaces to know
+		b.problem(field, code.NotGranted, fmt.Sprintf(
+			"no ReferenceGrant in namespace %s lets %ss of namespace %s name InferencePool %s: %s",
+			namespace, b.route.Kind.Word(), b.route.Namespace, ref.Name, b.lost()), "let the pool's owner write one")
+	case !ok:
+		b.problem(field+".name", code.UnknownHost, fmt.Sprintf("there is no InferencePool %s/%s: %s", namespace, ref.Name, b.lost()),
+			"create it, or name one that there is; a name without a namespace is one of the route's own")
+	}
+	if !granted || !ok || broken {
+		return nobody, mesh.Picker{}
+	}
+	return &networking.Destination{Host: string(pool.Host(namespace, string(ref.Name)))}, pool.Picker(o, b.in.DomainSuffix())
+}
