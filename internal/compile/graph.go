@@ -150,11 +150,10 @@ func New(opts Options) *Graph {
 		Input: in, Registry: reg, Secrets: sec, Scope: sc, Demand: proxies, Policies: policies, Route: rt, Telemetry: tele,
 	})
 	backends := backendtls.Declare(in, reg, sec, routed)
-	pools := inference.Declare(in, reg)
 	dg := datagram.Declare(datagram.Reads{API: routed, Gateway: gw, Scope: sc})
 	cl := cluster.Declare(cluster.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Vouched: who, Inbound: workloads, Peers: peers,
-		Networks: networks, Secrets: sec, Backends: backends, Pools: pools,
+		Networks: networks, Secrets: sec, Backends: backends, Pools: inference.Declare(in, reg),
 	}, gw.Clusters, dg.Clusters, gw.Passed)
 	ls := listener.Declare(listener.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Inbound: workloads, Policies: policies, Route: rt, Telemetry: tele,

@@ -3,11 +3,9 @@ package gatewayapi
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
@@ -76,56 +74,3 @@ func (t *Tables) declareClients() {
 // IsName reports whether a Secret or a ConfigMap can have a name. The API's schema lets references have any, and a credential with a slash
 // or a colon means an object of another namespace, which no ReferenceGrant allows.
 func IsName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
-
-// Lead says that a Gateway has routes to a host.
-type Lead struct {
-	Host    mesh.Host
-	Gateway config.Key
-}
-
-func compareLead(a, b Lead) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), config.CompareKey(a.Gateway, b.Gateway))
-}
-
-// declareLeading indexes the Gateways by the hosts that their routes lead to. rules are the VirtualServices that are made.
-func (t *Tables) declareLeading(rules *table.Table[config.Key, *config.Object]) {
-	leads := table.KeysWhile(t.in.BackendTLSPolicies, rules, "gatewayapi/leads", compareLead,
-		func(_ config.Key, o *config.Object) (out []Lead) {
-			spec := config.Spec[*networking.VirtualService](o)
-			namespace, made, _ := strings.Cut(spec.GetGateways()[0], "/")
-			name, _, _ := strings.Cut(made, "~") // nameOf
-			gateway := config.Key{Kind: config.KubernetesGateway, Namespace: namespace, Name: name}
-			for _, d := range destinationsOf(spec) {
-				if d.GetHost() != nowhere {
-					out = append(out, Lead{mesh.Host(strings.ToLower(d.GetHost())), gateway})
-				}
-			}
-			return out
-		})
-	t.Leading = table.Index(leads, "gatewayapi/leads by host", cmp.Compare[mesh.Host],
-		func(l Lead, _ struct{}) []mesh.Host { return []mesh.Host{l.Host} })
-}
-
-// destinationsOf lists the destinations of a VirtualService.
-func destinationsOf(spec *networking.VirtualService) (out []*networking.Destination) {
-	for _, h := range spec.GetHttp() {
-		for _, d := range h.GetRoute() {
-			out = append(out, d.GetDestination())
-		}
-		for _, m := range h.GetMirrors() {
-			out = append(out, m.GetDestination())
-		}
-	}
-	connections := func(list []*networking.RouteDestination) {
-		for _, d := range list {
-			out = append(out, d.GetDestination())
-		}
-	}
-	for _, r := range spec.GetTls() {
-		connections(r.GetRoute())
-	}
-	for _, r := range spec.GetTcp() {
-		connections(r.GetRoute())
-	}
-	return out
-}

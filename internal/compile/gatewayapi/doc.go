@@ -15,8 +15,8 @@
 //
 // Routes whose parents are services have a VirtualService for each, for the sidecars of their clients.
 //
-// requests translates matches and filters, parents reads what routes are bound to, deployed says which objects a cluster has for a Gateway,
-// and verdict has the words of statuses.
+// requests translates matches and filters, parents reads what routes are bound to, leads finds Gateways by what their routes lead
+// to, deployed says which objects a cluster has for a Gateway, and verdict has the words of statuses.
 //
 // The package must not know what becomes of a Gateway or a VirtualService.
 package gatewayapi

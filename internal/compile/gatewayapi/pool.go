@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	networking "istio.io/api/networking/v1alpha3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/parents"
+	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/inference/pool"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -47,4 +49,39 @@ func (b *builder) pool(field, at string, ref gatewayv1.BackendObjectReference, b
 		return nobody, mesh.Picker{}
 	}
 	return &networking.Destination{Host: string(pool.Host(namespace, string(ref.Name)))}, pool.Picker(o, b.in.DomainSuffix())
+}
+
+// mostParents is how many parents the API lets a pool's status have (InferencePoolStatus.parents).
+const mostParents = 32
+
+// Words of a pool's status that the Gateway API does not have (InferencePoolConditionType, InferencePoolReason). Accepted and ResolvedRefs
+// are those of routes.
+const invalidExtension gatewayv1.RouteConditionReason = "InvalidExtensionRef"
+
+// ofPool is the status of a pool: it has a part for each Gateway that is ours and has routes to the pool. nil: none has.
+func (j judge) ofPool(r *table.Reader, o *config.Object) *verdict.Status {
+	accepted := verdict.Condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, "")
+	refs := verdict.Condition(gatewayv1.RouteConditionResolvedRefs, true, gatewayv1.RouteReasonResolvedRefs, "")
+	if p, is := j.under(r, o.Key, pool.PickerField, anything); is {
+		refs = verdict.Condition(gatewayv1.RouteConditionResolvedRefs, false, invalidExtension, p.Message)
+	}
+	out := &verdict.Status{}
+	to, _ := table.Get(r, j.toPools, pool.Host(o.Namespace, o.Name))
+	for l := range to.All() {
+		controller := j.controllerAt(r, l.Gateway)
+		if controller == "" || len(out.Parents) == mostParents {
+			continue
+		}
+		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway"), gatewayv1.Namespace(l.Gateway.Namespace)
+		out.Parents = append(out.Parents, gatewayv1.RouteParentStatus{
+			ParentRef: gatewayv1.ParentReference{
+				Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(l.Gateway.Name),
+			},
+			ControllerName: controller, Conditions: []metav1.Condition{accepted, refs},
+		})
+	}
+	if out.Parents == nil {
+		return nil
+	}
+	return out
 }

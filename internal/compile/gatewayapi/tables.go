@@ -4,7 +4,9 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/leads"
 	"fairway/internal/compile/gatewayapi/verdict"
+	"fairway/internal/compile/inference/pool"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
@@ -33,7 +35,8 @@ type Tables struct {
 	// Clients are the certificates that Gateways show to backends.
 	Clients *table.Table[ClientKey, Client]
 	// Leading are the Gateways with routes to a host, while there are BackendTLSPolicies.
-	Leading *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
+	Leading *leads.ByHost
+	toPools *leads.ByHost // the same of pools, while there are some
 	// Taken says of Gateways why an object of another owner keeps them from being deployed.
 	Taken *table.Input[config.Key, string]
 }
@@ -90,7 +93,8 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		"gatewayapi/attachments of a listener", compareListener,
 		func(k attachmentKey, _ *attachment) []listenerKey { return []listenerKey{k.listener} })
 	all := table.Union("gatewayapi/virtualservices", config.CompareKey, config.Same, nil, rules...)
-	t.declareLeading(all)
+	t.Leading = leads.Declare(m.in.BackendTLSPolicies, all, "gatewayapi/leads", func(h mesh.Host) bool { return h != nowhere })
+	t.toPools = leads.Declare(m.in.InferencePools, all, "gatewayapi/leads to pools", pool.IsHost)
 	return []input.Made{{Kind: config.Gateway, Objects: m.made}, {Kind: config.VirtualService, Objects: all}}
 }
 

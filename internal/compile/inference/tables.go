@@ -38,9 +38,6 @@ func (t *Tables) IsPicker(r *table.Reader, cluster mesh.ClusterKey) bool {
 	return table.Has(r, t.pickers, cluster)
 }
 
-// Picker is the field of a pool that names its picker.
-const Picker = "spec.endpointPickerRef"
-
 // check notes a picker that cannot be called (EndpointPickerRef).
 func check(r *table.Reader, in *input.Tables, reg *registry.Tables, o *config.Object) {
 	ref := pool.Spec(o).EndpointPickerRef
@@ -53,7 +50,7 @@ func check(r *table.Reader, in *input.Tables, reg *registry.Tables, o *config.Ob
 		then = ": requests go to any endpoint of the pool"
 	}
 	note := func(field, word, message, fix string) {
-		r.Note(o.Problem(Picker+field, word, mesh.Error, message+then, fix))
+		r.Note(o.Problem(pool.PickerField+field, word, mesh.Error, message+then, fix))
 	}
 	if !pool.IsService(ref) {
 		note(".kind", code.NotSupported, fmt.Sprintf("%s %q of group %q cannot be an endpoint picker", ref.Kind, ref.Name, ref.Group),

@@ -3,8 +3,8 @@ package native
 // InferenceGroup is the API group of the Gateway API's inference extension.
 const InferenceGroup = "inference.networking.k8s.io"
 
-// InferencePoolSpec is the spec of an InferencePool (https://gateway-api-inference-extension.sigs.k8s.io/reference/spec): model servers that
-// an endpoint picker chooses from. Its schema is schemas/native/InferencePool.json.
+// InferencePoolSpec is the spec of an InferencePool (https://gateway-api-inference-extension.sigs.k8s.io/reference/spec): model servers
+// that an endpoint picker chooses from. Its schema is schemas/native/InferencePool.json.
 type InferencePoolSpec struct {
 	Selector          PoolSelector       `json:"selector"`
 	TargetPorts       []PoolPort         `json:"targetPorts"` // each one of each workload is an endpoint

@@ -6,7 +6,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	ext_procv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	overridev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
 	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
@@ -42,21 +42,21 @@ func HTTP(picked bool) []*hcmv3.HttpFilter {
 	if !picked {
 		return nil
 	}
-	lb := &extprocv3.MetadataOptions_MetadataNamespaces{Untyped: []string{namespace}}
+	lb := &ext_procv3.MetadataOptions_MetadataNamespaces{Untyped: []string{namespace}}
 	return []*hcmv3.HttpFilter{{Name: Filter, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{
-		TypedConfig: envoy.Any(&extprocv3.ExternalProcessor{
+		TypedConfig: envoy.Any(&ext_procv3.ExternalProcessor{
 			GrpcService: service(nobody, ""),
-			ProcessingMode: &extprocv3.ProcessingMode{
-				RequestHeaderMode:   extprocv3.ProcessingMode_SEND,
-				RequestBodyMode:     extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED,
-				RequestTrailerMode:  extprocv3.ProcessingMode_SEND,
-				ResponseHeaderMode:  extprocv3.ProcessingMode_SEND,
-				ResponseBodyMode:    extprocv3.ProcessingMode_FULL_DUPLEX_STREAMED,
-				ResponseTrailerMode: extprocv3.ProcessingMode_SEND,
+			ProcessingMode: &ext_procv3.ProcessingMode{
+				RequestHeaderMode:   ext_procv3.ProcessingMode_SEND,
+				RequestBodyMode:     ext_procv3.ProcessingMode_FULL_DUPLEX_STREAMED,
+				RequestTrailerMode:  ext_procv3.ProcessingMode_SEND,
+				ResponseHeaderMode:  ext_procv3.ProcessingMode_SEND,
+				ResponseBodyMode:    ext_procv3.ProcessingMode_FULL_DUPLEX_STREAMED,
+				ResponseTrailerMode: ext_procv3.ProcessingMode_SEND,
 			},
 			MessageTimeout: durationpb.New(messageTimeout),
 			// The picker is told who served the request, and says who is to.
-			MetadataOptions: &extprocv3.MetadataOptions{ForwardingNamespaces: lb, ReceivingNamespaces: lb},
+			MetadataOptions: &ext_procv3.MetadataOptions{ForwardingNamespaces: lb, ReceivingNamespaces: lb},
 		}),
 	}}}
 }
@@ -66,8 +66,8 @@ func OnRoute(r *routev3.Route, p mesh.Picker) {
 	if r.TypedPerFilterConfig == nil {
 		r.TypedPerFilterConfig = map[string]*anypb.Any{}
 	}
-	r.TypedPerFilterConfig[Filter] = envoy.Any(&extprocv3.ExtProcPerRoute{Override: &extprocv3.ExtProcPerRoute_Overrides{
-		Overrides: &extprocv3.ExtProcOverrides{
+	r.TypedPerFilterConfig[Filter] = envoy.Any(&ext_procv3.ExtProcPerRoute{Override: &ext_procv3.ExtProcPerRoute_Overrides{
+		Overrides: &ext_procv3.ExtProcOverrides{
 			GrpcService: service(p.Cluster().String(), string(p.Host)), FailureModeAllow: wrapperspb.Bool(p.Open),
 		},
 	}})

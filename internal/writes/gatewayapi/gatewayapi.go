@@ -58,7 +58,7 @@ type standing struct {
 	path         string // of the status
 	uid, version string
 	generation   int64
-	route        bool // its status has a part for each parent
+	route        bool // its status has a part for each parent: a route, or an InferencePool
 	policy       bool // its status has a part for each ancestor
 	is           Content
 }
@@ -137,9 +137,10 @@ func hasStatus(kind config.Kind) bool {
 	return routes(kind)
 }
 
+// routes reports whether the status of a kind has a part for each parent: a route, or an InferencePool, whose status has the same form.
 func routes(kind config.Kind) bool {
 	switch kind {
-	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute, config.UDPRoute:
+	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute, config.UDPRoute, config.InferencePool:
 		return true
 	}
 	return false

@@ -1,13 +1,14 @@
 package live
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	ext_procv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,31 +27,31 @@ func (m *Mesh) Picker(t testing.TB, name string) *Backend {
 	pair := newAuthority(t, name, t.TempDir()).Issue(t, name+".picker.example")
 	return m.calls(t, name, func(b *Backend) *grpc.Server {
 		server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&pair.Certificate)))
-		extprocv3.RegisterExternalProcessorServer(server, picker{b: b})
+		ext_procv3.RegisterExternalProcessorServer(server, picker{b: b})
 		return server
 	})
 }
 
 type picker struct {
-	extprocv3.UnimplementedExternalProcessorServer
+	ext_procv3.UnimplementedExternalProcessorServer
 	b *Backend
 }
 
 const pickedEndpoint = "x-gateway-destination-endpoint"
 
 // Process answers for one request as Picker's comment says.
-func (p picker) Process(stream extprocv3.ExternalProcessor_ProcessServer) error {
+func (p picker) Process(stream ext_procv3.ExternalProcessor_ProcessServer) error {
 	var header http.Header // of a request whose body is still to come
 	var body []byte
 	for {
 		in, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		var out []*extprocv3.ProcessingResponse
+		var out []*ext_procv3.ProcessingResponse
 		switch {
 		case in.GetRequestHeaders() != nil:
 			p.b.count.Add(1)
@@ -67,9 +68,9 @@ func (p picker) Process(stream extprocv3.ExternalProcessor_ProcessServer) error 
 				out = append(p.pick(header, body), requestBody(body))
 			}
 		case in.GetResponseHeaders() != nil:
-			out = []*extprocv3.ProcessingResponse{p.served(in)}
+			out = []*ext_procv3.ProcessingResponse{p.served(in)}
 		case in.GetResponseBody() != nil:
-			out = []*extprocv3.ProcessingResponse{{Response: &extprocv3.ProcessingResponse_ResponseBody{
+			out = []*ext_procv3.ProcessingResponse{{Response: &ext_procv3.ProcessingResponse_ResponseBody{
 				ResponseBody: streamed(in.GetResponseBody().GetBody(), in.GetResponseBody().GetEndOfStream()),
 			}}}
 		}
@@ -82,20 +83,20 @@ func (p picker) Process(stream extprocv3.ExternalProcessor_ProcessServer) error 
 }
 
 // pick answers the headers of a request.
-func (p picker) pick(header http.Header, body []byte) []*extprocv3.ProcessingResponse {
+func (p picker) pick(header http.Header, body []byte) []*ext_procv3.ProcessingResponse {
 	p.b.note(Echo{
 		Server: p.b.Name, Method: first(header, ":method"), Path: first(header, ":path"), Host: first(header, ":authority"), Header: header,
 		Body: string(body),
 	})
 	endpoints := header.Get("x-pick")
-	out := &extprocv3.ProcessingResponse{}
-	headers := &extprocv3.CommonResponse{HeaderMutation: &extprocv3.HeaderMutation{}}
+	out := &ext_procv3.ProcessingResponse{}
+	headers := &ext_procv3.CommonResponse{HeaderMutation: &ext_procv3.HeaderMutation{}}
 	switch endpoints {
 	case "busy":
-		out.Response = &extprocv3.ProcessingResponse_ImmediateResponse{ImmediateResponse: &extprocv3.ImmediateResponse{
+		out.Response = &ext_procv3.ProcessingResponse_ImmediateResponse{ImmediateResponse: &ext_procv3.ImmediateResponse{
 			Status: &typev3.HttpStatus{Code: typev3.StatusCode_TooManyRequests},
 		}}
-		return []*extprocv3.ProcessingResponse{out}
+		return []*ext_procv3.ProcessingResponse{out}
 	case "none":
 	default:
 		headers.HeaderMutation.SetHeaders = []*corev3.HeaderValueOption{setHeader(pickedEndpoint, endpoints)}
@@ -104,15 +105,15 @@ func (p picker) pick(header http.Header, body []byte) []*extprocv3.ProcessingRes
 			out.DynamicMetadata = &structpb.Struct{Fields: map[string]*structpb.Value{"envoy.lb": lb}}
 		}
 	}
-	out.Response = &extprocv3.ProcessingResponse_RequestHeaders{RequestHeaders: &extprocv3.HeadersResponse{Response: headers}}
-	return []*extprocv3.ProcessingResponse{out}
+	out.Response = &ext_procv3.ProcessingResponse_RequestHeaders{RequestHeaders: &ext_procv3.HeadersResponse{Response: headers}}
+	return []*ext_procv3.ProcessingResponse{out}
 }
 
 // served answers the headers of a response.
-func (p picker) served(in *extprocv3.ProcessingRequest) *extprocv3.ProcessingResponse {
+func (p picker) served(in *ext_procv3.ProcessingRequest) *ext_procv3.ProcessingResponse {
 	by := in.GetMetadataContext().GetFilterMetadata()["envoy.lb"].GetFields()[pickedEndpoint+"-served"].GetStringValue()
-	return &extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseHeaders{
-		ResponseHeaders: &extprocv3.HeadersResponse{Response: &extprocv3.CommonResponse{HeaderMutation: &extprocv3.HeaderMutation{
+	return &ext_procv3.ProcessingResponse{Response: &ext_procv3.ProcessingResponse_ResponseHeaders{
+		ResponseHeaders: &ext_procv3.HeadersResponse{Response: &ext_procv3.CommonResponse{HeaderMutation: &ext_procv3.HeaderMutation{
 			SetHeaders: []*corev3.HeaderValueOption{setHeader("x-picked-by", p.b.Name), setHeader("x-served", by)},
 		}}},
 	}}
@@ -135,15 +136,15 @@ func headerOf(in *corev3.HeaderMap) http.Header {
 	return out
 }
 
-func requestBody(body []byte) *extprocv3.ProcessingResponse {
-	return &extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_RequestBody{RequestBody: streamed(body, true)}}
+func requestBody(body []byte) *ext_procv3.ProcessingResponse {
+	return &ext_procv3.ProcessingResponse{Response: &ext_procv3.ProcessingResponse_RequestBody{RequestBody: streamed(body, true)}}
 }
 
 // streamed hands a part of a body on as it is.
-func streamed(body []byte, end bool) *extprocv3.BodyResponse {
-	return &extprocv3.BodyResponse{Response: &extprocv3.CommonResponse{BodyMutation: &extprocv3.BodyMutation{
-		Mutation: &extprocv3.BodyMutation_StreamedResponse{
-			StreamedResponse: &extprocv3.StreamedBodyResponse{Body: body, EndOfStream: end},
+func streamed(body []byte, end bool) *ext_procv3.BodyResponse {
+	return &ext_procv3.BodyResponse{Response: &ext_procv3.CommonResponse{BodyMutation: &ext_procv3.BodyMutation{
+		Mutation: &ext_procv3.BodyMutation_StreamedResponse{
+			StreamedResponse: &ext_procv3.StreamedBodyResponse{Body: body, EndOfStream: end},
 		},
 	}}}
 }

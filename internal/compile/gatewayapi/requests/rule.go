@@ -91,7 +91,8 @@ func (r Rule) Apart() []Rule {
 		total += int64(value(ref.Weight, 1))
 	}
 	if total == 0 || !slices.ContainsFunc(r.Backends, func(ref gatewayv1.HTTPBackendRef) bool {
-		return IsPool(ref.BackendObjectReference) || slices.ContainsFunc(ref.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return !Heads(f) })
+		return IsPool(ref.BackendObjectReference) ||
+			slices.ContainsFunc(ref.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return !Heads(f) })
 	}) {
 		return []Rule{r}
 	}

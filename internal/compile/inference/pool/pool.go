@@ -67,7 +67,11 @@ func On(target uint32) mesh.PortMap {
 	return mesh.MakeLabels(map[string]string{portName: strconv.FormatUint(uint64(target), 10)})
 }
 
-// Picker returns the endpoint picker of a pool; zero: it has none. If the pool names something that cannot be a picker, its host is Nowhere.
+// PickerField is the field of a pool that names its picker.
+const PickerField = "spec.endpointPickerRef"
+
+// Picker returns the endpoint picker of a pool; zero: it has none. If the pool names something that cannot be a picker, the host is
+// Nowhere.
 func Picker(o *config.Object, domain string) mesh.Picker {
 	ref := Spec(o).EndpointPickerRef
 	if ref == nil {
