@@ -31,7 +31,7 @@ type EndpointPickerRef struct {
 	FailureMode string    `json:"failureMode,omitempty"` // FailOpen; empty: FailClose
 }
 
-// H2C is the appProtocol of a pool whose servers take HTTP/2 in plaintext.
+// H2C is the appProtocol of a pool with servers that take HTTP/2 in plaintext.
 const H2C = "kubernetes.io/h2c"
 
 // FailOpen is the failure mode of a pool that any endpoint may serve while its picker fails.

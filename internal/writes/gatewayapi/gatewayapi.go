@@ -137,7 +137,7 @@ func hasStatus(kind config.Kind) bool {
 	return routes(kind)
 }
 
-// routes reports whether the status of a kind has a part for each parent: a route, or an InferencePool, whose status has the same form.
+// routes reports whether the status of a kind has a part for each parent: a route, or an InferencePool, which has the same form of status.
 func routes(kind config.Kind) bool {
 	switch kind {
 	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute, config.UDPRoute, config.InferencePool:

@@ -41,7 +41,7 @@ const pickedEndpoint = "x-gateway-destination-endpoint"
 
 // Process answers for one request as Picker's comment says.
 func (p picker) Process(stream ext_procv3.ExternalProcessor_ProcessServer) error {
-	var header http.Header // of a request whose body is still to come
+	var header http.Header // of the request
 	var body []byte
 	for {
 		in, err := stream.Recv()
