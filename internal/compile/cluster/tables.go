@@ -192,8 +192,8 @@ func declareGatewayTargets[N Need, V any](
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
 			if t := gatewayTarget(r, of.Registry, of.Scope, Key(n)); t != nil {
 				t.secure(r, of.Backends, Key(n))
-				if of.Pools.IsPicker(r, Key(n).Cluster) {
-					t.pick()
+				if is, open := of.Pools.IsPicker(r, Key(n).Cluster); is {
+					t.pick(open)
 				}
 				emit(Key(n), t)
 			}

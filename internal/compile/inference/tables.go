@@ -15,6 +15,7 @@ import (
 // Tables are the tables of this package.
 type Tables struct {
 	pickers *table.Table[mesh.ClusterKey, struct{}]
+	open    *table.Table[mesh.ClusterKey, struct{}] // those that some pool can do without
 }
 
 // Declare declares the tables.
@@ -23,19 +24,27 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			check(r, in, reg, o)
 		})
-	return &Tables{pickers: table.Keys(in.InferencePools, "inference/pickers", mesh.CompareClusterKey,
-		func(_ config.Key, o *config.Object) []mesh.ClusterKey {
+	pickers := func(name string, wants func(mesh.Picker) bool) *table.Table[mesh.ClusterKey, struct{}] {
+		return table.Keys(in.InferencePools, name, mesh.CompareClusterKey, func(_ config.Key, o *config.Object) []mesh.ClusterKey {
 			p := pool.Picker(o, in.DomainSuffix())
-			if p.Port == 0 {
+			if p.Port == 0 || !wants(p) {
 				return nil
 			}
 			return []mesh.ClusterKey{p.Cluster()}
-		})}
+		})
+	}
+	return &Tables{
+		pickers: pickers("inference/pickers", func(mesh.Picker) bool { return true }),
+		open:    pickers("inference/open pickers", func(p mesh.Picker) bool { return p.Open }),
+	}
 }
 
-// IsPicker reports whether a cluster is that of the picker of some pool.
-func (t *Tables) IsPicker(r *table.Reader, cluster mesh.ClusterKey) bool {
-	return table.Has(r, t.pickers, cluster)
+// IsPicker reports whether a cluster is that of the picker of some pool. open: some pool can do without it (FailOpen).
+func (t *Tables) IsPicker(r *table.Reader, cluster mesh.ClusterKey) (is, open bool) {
+	if !table.Has(r, t.pickers, cluster) {
+		return false, false
+	}
+	return true, table.Has(r, t.open, cluster)
 }
 
 // check notes a picker that cannot be called (EndpointPickerRef).
