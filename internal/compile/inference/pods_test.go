@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// TestPods: the endpoints of a pool are the ready pods that it selects in its namespace, in the control plane's own cluster. Other pods, and
-// pods of other clusters, are none.
+// TestPods: the endpoints of a pool are the ready pods that it selects in its namespace, in the control plane's own cluster. Other pods,
+// and pods of other clusters, are none.
 func TestPods(t *testing.T) {
 	w := compiletest.InCluster(t, "own")
 	w.Apply(`apiVersion: inference.networking.k8s.io/v1
