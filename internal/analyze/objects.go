@@ -97,7 +97,7 @@ func (r *reader) own(doc config.Document, tree map[string]any) bool {
 		return true
 	case kind == "" || version == "" || kind == string(config.Secret) || strings.HasSuffix(kind, "List"):
 		return false
-	case group == "networking.k8s.io", strings.HasSuffix(group, "gateway.networking.k8s.io"):
+	case strings.HasSuffix(group, "networking.k8s.io"):
 		return kind == "NetworkPolicy"
 	}
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")

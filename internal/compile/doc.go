@@ -22,6 +22,7 @@
 //	secret       what Secrets hold, to those whose listeners and clusters name it
 //	gateway      listeners, routes and clusters of gateways
 //	backendtls   how gateways speak TLS to backends
+//	inference    the endpoint pickers of InferencePools
 //	datagram     listeners and clusters of gateways for UDP
 //	cluster      clusters and load assignments
 //	listener     listeners of sidecars

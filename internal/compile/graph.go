@@ -15,6 +15,7 @@ import (
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/gatewayapi"
 	"fairway/internal/compile/inbound"
+	"fairway/internal/compile/inference"
 	"fairway/internal/compile/ingress"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/lacking"
@@ -152,7 +153,7 @@ func New(opts Options) *Graph {
 	dg := datagram.Declare(datagram.Reads{API: routed, Gateway: gw, Scope: sc})
 	cl := cluster.Declare(cluster.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Vouched: who, Inbound: workloads, Peers: peers,
-		Networks: networks, Secrets: sec, Backends: backends,
+		Networks: networks, Secrets: sec, Backends: backends, Pools: inference.Declare(in, reg),
 	}, gw.Clusters, dg.Clusters, gw.Passed)
 	ls := listener.Declare(listener.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Inbound: workloads, Policies: policies, Route: rt, Telemetry: tele,

@@ -59,6 +59,7 @@ const (
 	UDPRoute          Kind = "UDPRoute"
 	ReferenceGrant    Kind = "ReferenceGrant"
 	BackendTLSPolicy  Kind = "BackendTLSPolicy"
+	InferencePool     Kind = "InferencePool" // *native.InferencePoolSpec, of the API's inference extension
 
 	MeshConfig   Kind = "MeshConfig"   // the one object of --meshConfig
 	MeshNetworks Kind = "MeshNetworks" // the one object of --networksConfig
@@ -80,10 +81,11 @@ func WrittenKinds() []Kind {
 	return slices.Concat(Kinds(), GatewayKinds(), []Kind{MeshConfig, MeshNetworks, Ingress})
 }
 
-// GatewayKinds lists the kinds of the Gateway API that are read.
+// GatewayKinds lists the kinds of the Gateway API, and of its inference extension, that are read.
 func GatewayKinds() []Kind {
 	return []Kind{
 		GatewayClass, KubernetesGateway, ListenerSet, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute, ReferenceGrant, BackendTLSPolicy,
+		InferencePool,
 	}
 }
 
@@ -183,6 +185,7 @@ var shortKinds = map[string]Kind{
 	"we": WorkloadEntry, "wg": WorkloadGroup, "pa": PeerAuthentication, "ra": RequestAuthentication,
 	"ap": AuthorizationPolicy, "authz": AuthorizationPolicy,
 	"gtw": KubernetesGateway, "gc": GatewayClass, "refgrant": ReferenceGrant, "btlspolicy": BackendTLSPolicy, "lset": ListenerSet,
+	"infpool": InferencePool,
 }
 
 // KindCalled returns the one of some kinds that a word names: in singular or plural, in any case, by the short name of its CRD, or

@@ -31,6 +31,7 @@ func nativeKinds() []*kind {
 		nativeKind(groupOfGateways, UDPRoute, none[gatewayv1.UDPRouteSpec]),
 		nativeKind(groupOfGateways, ReferenceGrant, none[gatewayv1.ReferenceGrantSpec]),
 		nativeKind(groupOfGateways, BackendTLSPolicy, none[gatewayv1.BackendTLSPolicySpec]),
+		nativeKind(native.InferenceGroup, InferencePool, none[native.InferencePoolSpec]),
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	subsetName           // a named subset of a host
 	gatewayName          // a Gateway
 	ruleName             // a VirtualService that another delegates to
+	poolName             // an InferencePool
 )
 
 // String returns the name as users know it.
@@ -41,6 +42,8 @@ func (n name) String() string {
 		return "Gateway " + what
 	case ruleName:
 		return "VirtualService " + what
+	case poolName:
+		return "InferencePool " + what
 	}
 	return "host " + what
 }
@@ -103,8 +106,11 @@ func (r reader) object(o *config.Object) facts {
 	case *networking.Gateway:
 		return facts{gives: []name{{kind: gatewayName, what: o.Namespace + "/" + o.Name}}}
 	}
-	if o.Kind == config.KubernetesGateway || o.Kind == config.ListenerSet {
+	switch o.Kind {
+	case config.KubernetesGateway, config.ListenerSet:
 		return facts{gives: []name{parent(o.Kind.Word(), o.Namespace, o.Name)}}
+	case config.InferencePool:
+		return facts{gives: []name{{kind: poolName, what: o.Namespace + "/" + o.Name}}}
 	}
 	return facts{needs: r.route(o)}
 }
@@ -130,8 +136,11 @@ func (r reader) route(o *config.Object) (out []name) {
 		out = append(out, parent(kind, home(ref.Namespace), string(ref.Name)))
 	}
 	for _, ref := range o.Backends() {
-		if ref.Group == nil || *ref.Group == "" {
+		switch {
+		case ref.Group == nil || *ref.Group == "":
 			out = append(out, name{kind: hostName, what: r.host(home(ref.Namespace), string(ref.Name))})
+		case string(*ref.Group) == config.InferencePool.Group():
+			out = append(out, name{kind: poolName, what: home(ref.Namespace) + "/" + string(ref.Name)})
 		}
 	}
 	return out

@@ -12,6 +12,7 @@
 //	authorization   the filters of AuthorizationPolicies
 //	caller          how a proxy tells whom it calls which workload it stands beside
 //	dynamic         the dynamic forward proxy
+//	picker          what has endpoint pickers choose endpoints
 //	extension       the filters of WasmPlugin and TrafficExtension
 //	telemetry       access loggers, spans, metrics
 //

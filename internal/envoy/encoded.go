@@ -37,6 +37,8 @@ const (
 	WantsNames Wants = 1 << iota
 	// WantsFilters is in the set if some route has filters of its own.
 	WantsFilters
+	// WantsPicker is in the set if some route has its endpoints chosen by a picker.
+	WantsPicker
 )
 
 // String identifies the bytes without their content, which may be a secret's key.

@@ -204,6 +204,10 @@ type Service struct {
 	// RulesFrom are namespaces whose VirtualServices may set the routes for clients of the service although it is not theirs, sorted; "*":
 	// all.
 	RulesFrom []string
+	// Pool says that it is an InferencePool: only gateways send requests to it.
+	Pool bool
+	// Picked says that pickers choose the endpoints of requests.
+	Picked bool
 }
 
 // DubboName is the name of a Dubbo service in requests. It is comparable.
@@ -300,7 +304,7 @@ func (s *Service) Equal(o *Service) bool {
 		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
 		s.Network == o.Network && s.NetworkPort == o.NetworkPort && s.Nodes.equal(o.Nodes) &&
 		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal &&
-		s.Dubbo == o.Dubbo && slices.Equal(s.RulesFrom, o.RulesFrom)
+		s.Dubbo == o.Dubbo && slices.Equal(s.RulesFrom, o.RulesFrom) && s.Pool == o.Pool && s.Picked == o.Picked
 }
 
 // VisibleIn reports whether clients of a namespace may see the service. ExportTo may name it, all namespaces ("*") or the service's own

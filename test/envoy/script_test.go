@@ -33,6 +33,7 @@ import (
 //	socket NAME…                 HTTP servers at the unix sockets ${file:NAME}
 //	authorizer NAME…             servers of Envoy's authorization by gRPC, at port 8080; "fail" has them refuse
 //	limiter NAME…                servers of Envoy's global rate limits by gRPC, at port 8080; "fail" has them refuse
+//	picker NAME…                 endpoint pickers of InferencePools, over TLS, at port 8080; "fail" has them fail
 //	collector NAME…              servers that take any message by gRPC, at port 8080
 //	authority NAME…              authorities of certificates
 //	certificate NAME AUTH HOST [rsa]  a certificate that an authority signs, with a key of ECDSA or of RSA
@@ -137,6 +138,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
 		"silence": {(*script).silence, 1}, "speak": {(*script).speak, 1},
 		"authorizer": {servers((*live.Mesh).Authorizer), 1}, "limiter": {servers((*live.Mesh).Limiter), 1},
+		"picker":    {servers((*live.Mesh).Picker), 1},
 		"collector": {servers((*live.Mesh).Collector), 1}, "announced": {servers((*live.Mesh).Announced), 1},
 		"socket":   {(*script).socket, 1},
 		"localtcp": {(*script).localTCP, 1}, "localsecure": {(*script).localSecure, 2},

@@ -120,7 +120,9 @@ func (d draw) httpRoute() string {
 			"filters: [{type: URLRewrite, urlRewrite: {hostname: in.example.com}}]", "filters: ["+d.externalAuth()+"]",
 			"filters: ["+d.externalAuth()+", {type: RequestRedirect, requestRedirect: {scheme: https}}]",
 			"sessionPersistence: "+d.sessions())
-		if !strings.Contains(then, "Redirect") {
+		if !strings.Contains(then, "Redirect") && d.often(3) {
+			then = strings.TrimPrefix(then+", backendRefs: "+list([]string{d.poolRef(), pick(d, d.poolRef(), d.backend())}), ", ")
+		} else if !strings.Contains(then, "Redirect") {
 			rewritten := strings.TrimSuffix(d.backend(), "}") + pick(d, "", "",
 				", filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /x}}}]",
 				", filters: ["+d.externalAuth()+"]") + "}"
@@ -144,6 +146,20 @@ func (d draw) sessions() string {
 		"type: Header, header: {name: x-session}", "type: Header, header: {name: x-session}, absoluteTimeout: 1h") + "}"
 }
 
+// poolRef draws a reference to an InferencePool.
+func (d draw) poolRef() string {
+	return "{group: inference.networking.k8s.io, kind: InferencePool, name: " + pick(d, "one", "two") +
+		pick(d, "", ", namespace: "+pick(d, namespaces[1:]...)) + pick(d, "", ", weight: 3", ", weight: 0") + "}"
+}
+
+func (d draw) inferencePool() string {
+	picker := fmt.Sprintf(", endpointPickerRef: {name: %s, port: {number: %d}%s}", pick(d, "a", "b"), pick(d, 80, 81),
+		pick(d, "", ", failureMode: FailOpen", ", failureMode: FailClose"))
+	return "selector: {matchLabels: {" + d.labels() + "}}, targetPorts: " +
+		pick(d, "[{number: 8080}]", "[{number: 8080}, {number: 8081}]") + pick(d, "", "", ", appProtocol: kubernetes.io/h2c") +
+		pick(d, picker, picker, picker, "", ", endpointPickerRef: {group: example.com, kind: Picker, name: a}")
+}
+
 func (d draw) grpcRoute() string {
 	method := pick(d, "service: echo.Echo", "method: Say")
 	return d.bound() + d.hostnames() + ", rules: [{matches: [{method: {" + method + "}}], backendRefs: " +
@@ -165,7 +181,8 @@ func (d draw) udpRoute() string {
 
 func (d draw) referenceGrant() string {
 	return "from: [{group: gateway.networking.k8s.io, kind: " + pick(d, "HTTPRoute", apiGateway[:7], "TCPRoute", "UDPRoute") +
-		", namespace: " + pick(d, namespaces...) + `}], to: [{group: "", kind: ` + pick(d, "Service", "Service, name: a", "Secret", "ConfigMap") + "}]"
+		", namespace: " + pick(d, namespaces...) + "}], to: [{" + pick(d, `group: "", kind: Service`, `group: "", kind: Service, name: a`,
+		`group: "", kind: Secret`, `group: "", kind: ConfigMap`, "group: inference.networking.k8s.io, kind: InferencePool") + "}]"
 }
 
 func (d draw) backendTLSPolicy() string {

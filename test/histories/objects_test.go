@@ -84,6 +84,7 @@ var kindsOf = map[string]struct {
 	"UDPRoute":              {1, "gateway.networking.k8s.io/v1", draw.udpRoute},
 	"ReferenceGrant":        {1, "gateway.networking.k8s.io/v1", draw.referenceGrant},
 	"BackendTLSPolicy":      {2, "gateway.networking.k8s.io/v1", draw.backendTLSPolicy},
+	"InferencePool":         {2, "inference.networking.k8s.io/v1", draw.inferencePool},
 	"Secret":                {2, "v1", draw.secret},
 	"ConfigMap":             {1, "v1", draw.configMap},
 }

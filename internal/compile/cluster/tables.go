@@ -4,6 +4,7 @@ import (
 	"fairway/internal/compile/backendtls"
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/inbound"
+	"fairway/internal/compile/inference"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/network"
 	"fairway/internal/compile/peer"
@@ -61,6 +62,7 @@ type Reads struct {
 	Networks *network.Tables
 	Secrets  *secret.Tables
 	Backends *backendtls.Tables
+	Pools    *inference.Tables
 }
 
 // Declare declares the package's tables. needs says which clusters gateways refer to, datagrams which ones they send datagrams to, and
@@ -70,7 +72,7 @@ func Declare[N Need, V any, P Passed](of Reads, needs, datagrams *table.Table[N,
 	views := demand.DeclareViews(proxies, "cluster views", ofClusters)
 	b := builder{in: in, reg: reg, peers: of.Peers, networks: of.Networks, secrets: of.Secrets, defaults: declareDefaults(in, views)}
 	t := &Tables{
-		Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, of.Backends, needs),
+		Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(of, needs),
 		PassedTargets: declarePassedTargets(reg, sc, passed), DatagramTargets: declareDatagramTargets(reg, sc, needs, datagrams),
 		ProviderTargets: declareProviderTargets(of, needs, datagrams),
 	}
@@ -184,12 +186,15 @@ func (t *Target) over(below view, key mesh.ClusterKey) *Target {
 // declareGatewayTargets finds the targets of the clusters that gateways refer to. A cluster that names no known service, port or subset is
 // left out.
 func declareGatewayTargets[N Need, V any](
-	reg *registry.Tables, sc *scope.Tables, backends *backendtls.Tables, needs *table.Table[N, V],
+	of Reads, needs *table.Table[N, V],
 ) *table.Table[Key, *Target] {
 	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
-			if t := gatewayTarget(r, reg, sc, Key(n)); t != nil {
-				t.secure(r, backends, Key(n))
+			if t := gatewayTarget(r, of.Registry, of.Scope, Key(n)); t != nil {
+				t.secure(r, of.Backends, Key(n))
+				if is, open := of.Pools.IsPicker(r, Key(n).Cluster); is {
+					t.pick(open)
+				}
 				emit(Key(n), t)
 			}
 		})

@@ -265,34 +265,24 @@ func (t *Tables) declareOwn() {
 		})
 }
 
-// routeKey names a route configuration of a layer.
-type routeKey struct {
-	layer mesh.Layer
-	name  string
-}
-
-func compareRoute(a, b routeKey) int {
-	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.name, b.name))
-}
-
 // declareRoutes builds the route configurations that servers make together. They hold virtual hosts of their own. If no virtual host has
 // the name of a request, Envoy itself answers 404, or the request gets 421 on a connection to a server for other names. An HTTP/2 client
 // sends requests for every host of a certificate over one connection; after a 421 it opens another one (RFC 9110, 15.5.20).
 func (t *Tables) declareRoutes() {
-	servers := table.Group(t.serving, "gateway/servers by route", compareRoute, func(k ServerKey, s *Server) []routeKey {
+	servers := table.Group(t.serving, "gateway/servers by route", routes.ComparePlace, func(k ServerKey, s *Server) []routes.Place {
 		if name := routeName(k, s); name != "" {
-			return []routeKey{{k.Port.Layer, name}}
+			return []routes.Place{{Layer: k.Port.Layer, Route: name}}
 		}
 		return nil
 	})
 	t.Routes = table.Derive(servers, "gateway/routes", mesh.CompareResourceKey, envoy.Same,
-		func(_ *table.Reader, k routeKey, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(_ *table.Reader, k routes.Place, servers table.Rows[ServerKey, *Server], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			var rest []*routev3.VirtualHost
 			if misdirects(servers) {
 				rest = append(rest, route.MisdirectedHost())
 			}
-			emit(mesh.ResourceKey{Shelf: mesh.Shelf{Layer: k.layer}, Name: k.name},
-				route.Encode(route.Outbound(k.name, rest...)))
+			emit(mesh.ResourceKey{Shelf: mesh.Shelf{Layer: k.Layer}, Name: k.Route},
+				route.Encode(route.Outbound(k.Route, rest...)))
 		})
 }
 

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/picker"
 	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -53,10 +54,8 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v demand.View
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {
 		s := p.Servers[0]
-		r.Note(
-			s.Server.Gateway.Problem(field(s.Key.Index), code.Refused, mesh.Error,
-				"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""),
-		)
+		r.Note(s.Server.Gateway.Problem(field(s.Key.Index), code.Refused, mesh.Error,
+			"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""))
 	}
 }
 
@@ -115,14 +114,15 @@ func (b *listenerBuilder) chain(c listener.Chain) { b.out.Chains = append(b.out.
 func (b *listenerBuilder) http(s Planned) listener.HTTP {
 	p, _ := mesh.ParseProtocol(s.Server.Spec.GetPort().GetProtocol())
 	at := routes.Place{Layer: b.port.Layer, Route: routeName(s.Key, s.Server)}
+	wants := func(what envoy.Wants) bool { return table.Has(b.r, b.t.wanting, routes.Want{Place: at, What: what}) }
 	return listener.HTTP{
 		Side:         listener.Gateway,
 		StatPrefix:   "outbound_" + b.out.Name,
 		RouteName:    at.Route,
-		RouteFilters: table.Has(b.r, b.t.wanting, routes.Want{Place: at, What: envoy.WantsFilters}),
+		RouteFilters: wants(envoy.WantsFilters),
 		GRPCWeb:      p == mesh.GRPCWeb,
 		AccessLog:    b.t.telemetry.AccessLog(b.r, false),
-		More:         b.filters.Requests,
+		More:         b.filters.Requests.WithHTTP(listener.Last, picker.HTTP(wants(envoy.WantsPicker))...),
 		Normalize:    listener.NormalizationOf(b.t.in.PathNormalization(b.r)),
 		Own:          b.requests,
 	}

@@ -38,7 +38,7 @@ func (t *Tables) declarePassed(reg *registry.Tables) {
 		}, "gateway/passed/pairs")
 	allowed := table.Derive(pairs, "gateway/passed/allowed", compare, table.Same[struct{}],
 		func(_ *table.Reader, k pair, both table.Both[*Server, *registry.Merged], emit func(pair, struct{})) {
-			if slices.Contains(both.Left.claims(k.Right.Namespace, k.Right.Host), k.Right.Host) {
+			if !both.Right.Service.Pool && slices.Contains(both.Left.claims(k.Right.Namespace, k.Right.Host), k.Right.Host) {
 				emit(k, struct{}{})
 			}
 		})

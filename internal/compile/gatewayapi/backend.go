@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,7 @@ type builder struct {
 	// consumer says that the rules are only for clients in the route's own namespace. They may send requests to services of other
 	// namespaces by themselves: no ReferenceGrant is needed.
 	consumer bool
+	clients  bool // the rules are for the clients of a service
 	made     config.Made
 	note     func(mesh.Problem) // nil: problems are noted elsewhere
 }
@@ -90,8 +92,8 @@ func (b *builder) destination(field, at string, ref gatewayv1.BackendObjectRefer
 			fmt.Sprintf("%s of group %q cannot be a backend: %s", kind, inGroup, b.lost(field)),
 			"name a Service, or a Hostname of group networking.istio.io")
 	}
-	if out.Host != "" && kind == "Service" && !b.consumer && !b.granted(b.r, reference{
-		fromKind: b.route.Kind.Word(), from: b.route.Namespace, toKind: kind, to: namespace, name: string(ref.Name),
+	if out.Host != "" && kind == "Service" && !b.consumer && !b.grants.Allow(b.r, grants.Reference{
+		FromKind: b.route.Kind.Word(), From: b.route.Namespace, ToKind: kind, To: namespace, Name: string(ref.Name),
 	}) {
 		out.Host = ""
 		b.problem(field, code.NotGranted, fmt.Sprintf(

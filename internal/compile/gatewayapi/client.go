@@ -2,16 +2,14 @@ package gatewayapi
 
 import (
 	"cmp"
+	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
-	"fairway/internal/config/filters"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -64,8 +62,8 @@ func (t *Tables) declareClients() {
 				note(code.NotSupported, fmt.Sprintf("%s of group %q is not a certificate", kind, group), "name a Secret")
 			case !IsName(c.Secret):
 				note(code.MissingSecret, "no Secret can have this name", "write a name in small letters, with digits, dashes and dots")
-			case !m.granted(r, reference{
-				fromKind: o.Kind.Word(), from: o.Namespace, toKind: "Secret", to: c.Namespace, name: c.Secret,
+			case !m.grants.Allow(r, grants.Reference{
+				FromKind: o.Kind.Word(), From: o.Namespace, ToKind: "Secret", To: c.Namespace, Name: c.Secret,
 			}):
 				note(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets Gateways of namespace %s name Secret %s",
 					c.Namespace, o.Namespace, c.Secret), "let the Secret's owner write one, or name a Secret of the own namespace")
@@ -77,60 +75,3 @@ func (t *Tables) declareClients() {
 // IsName reports whether a Secret or a ConfigMap can have a name. The API's schema lets references have any, and a credential with a slash
 // or a colon means an object of another namespace, which no ReferenceGrant allows.
 func IsName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
-
-// Lead says that a Gateway has routes to a host.
-type Lead struct {
-	Host    mesh.Host
-	Gateway config.Key
-}
-
-func compareLead(a, b Lead) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), config.CompareKey(a.Gateway, b.Gateway))
-}
-
-// declareLeading indexes the Gateways by the hosts that their routes lead to. rules are the VirtualServices that are made.
-func (t *Tables) declareLeading(rules *table.Table[config.Key, *config.Object]) {
-	leads := table.KeysWhile(t.in.BackendTLSPolicies, rules, "gatewayapi/leads", compareLead,
-		func(_ config.Key, o *config.Object) (out []Lead) {
-			spec := config.Spec[*networking.VirtualService](o)
-			namespace, made, _ := strings.Cut(spec.GetGateways()[0], "/")
-			name, _, _ := strings.Cut(made, "~") // nameOf
-			gateway := config.Key{Kind: config.KubernetesGateway, Namespace: namespace, Name: name}
-			hosts := filters.Authorizers(o.Made.Routes)
-			for _, d := range destinationsOf(spec) {
-				hosts = append(hosts, d.GetHost())
-			}
-			for _, h := range hosts {
-				if h != nowhere {
-					out = append(out, Lead{mesh.Host(strings.ToLower(h)), gateway})
-				}
-			}
-			return out
-		})
-	t.Leading = table.Index(leads, "gatewayapi/leads by host", cmp.Compare[mesh.Host],
-		func(l Lead, _ struct{}) []mesh.Host { return []mesh.Host{l.Host} })
-}
-
-// destinationsOf lists the destinations of a VirtualService.
-func destinationsOf(spec *networking.VirtualService) (out []*networking.Destination) {
-	for _, h := range spec.GetHttp() {
-		for _, d := range h.GetRoute() {
-			out = append(out, d.GetDestination())
-		}
-		for _, m := range h.GetMirrors() {
-			out = append(out, m.GetDestination())
-		}
-	}
-	connections := func(list []*networking.RouteDestination) {
-		for _, d := range list {
-			out = append(out, d.GetDestination())
-		}
-	}
-	for _, r := range spec.GetTls() {
-		connections(r.GetRoute())
-	}
-	for _, r := range spec.GetTcp() {
-		connections(r.GetRoute())
-	}
-	return out
-}

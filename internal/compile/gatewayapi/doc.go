@@ -15,8 +15,9 @@
 //
 // Routes whose parents are services have a VirtualService for each, for the sidecars of their clients.
 //
-// requests translates matches and filters, parents reads what routes are bound to, owners says which control plane carries out a Gateway,
-// deployed says which objects a cluster has for it, parameters reads how its author changes them, and verdict has the words of statuses.
+// requests translates matches and filters, parents reads what routes are bound to, grants knows what ReferenceGrants allow, leads finds
+// Gateways by what their routes lead to, owners says which control plane carries out a Gateway, deployed says which objects a cluster has
+// for it, parameters reads how its author changes them, and verdict has the words of statuses.
 //
 // The package must not know what becomes of a Gateway or a VirtualService.
 package gatewayapi

@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 	"strconv"
 
@@ -84,8 +85,8 @@ func (m *maker) authority(r *table.Reader, v *verification, i int) (credential s
 	case !IsName(name):
 		return problem(".name", code.BadName, strconv.Quote(name)+" is not the name of a ConfigMap",
 			"write the name alone; namespace has a field of its own")
-	case !m.granted(r, reference{
-		fromKind: from.Kind.Word(), from: from.Namespace, toKind: "ConfigMap", to: namespace, name: name,
+	case !m.grants.Allow(r, grants.Reference{
+		FromKind: from.Kind.Word(), From: from.Namespace, ToKind: "ConfigMap", To: namespace, Name: name,
 	}):
 		return problem("", code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets Gateways of namespace %s name ConfigMap %s",
 			namespace, from.Namespace, name), "let the ConfigMap's owner write one, or name a ConfigMap of the own namespace")

@@ -3,6 +3,7 @@ package gatewayapi
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 	"strconv"
 	"strings"
@@ -133,8 +134,8 @@ func (m *maker) certificate(r *table.Reader, l *listener, field string, ref gate
 			"write the name alone; namespace has a field of its own")
 	}
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(l.owner.Namespace)))
-	if !m.granted(r, reference{
-		fromKind: l.owner.Kind.Word(), from: l.owner.Namespace, toKind: "Secret", to: namespace, name: name,
+	if !m.grants.Allow(r, grants.Reference{
+		FromKind: l.owner.Kind.Word(), From: l.owner.Namespace, ToKind: "Secret", To: namespace, Name: name,
 	}) {
 		return problem(code.NotGranted, fmt.Sprintf("no ReferenceGrant in namespace %s lets %ss of namespace %s name Secret %s",
 			namespace, l.owner.Kind.Word(), l.owner.Namespace, name),

@@ -101,9 +101,11 @@ func (b *builder) backends(out *networking.HTTPRoute, more *config.MadeRoute, in
 				broken = true
 			}
 		}
-		d := &networking.HTTPRouteDestination{
-			Destination: b.destination(field, at+".destination", ref.BackendObjectReference, broken), Weight: value(ref.Weight, 1),
-			Headers: one.Headers,
+		d := &networking.HTTPRouteDestination{Weight: value(ref.Weight, 1), Headers: one.Headers}
+		if requests.IsPool(ref.BackendObjectReference) {
+			d.Destination, more.Picker = b.pool(field, at+".destination", ref.BackendObjectReference, broken)
+		} else {
+			d.Destination = b.destination(field, at+".destination", ref.BackendObjectReference, broken)
 		}
 		total += int64(d.Weight)
 		out.Route = append(out.Route, d)

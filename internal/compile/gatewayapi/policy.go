@@ -24,8 +24,8 @@ func (j judge) ofPolicy(r *table.Reader, o *config.Object) *verdict.Status {
 		if ref.Group != "" || ref.Kind != "Service" {
 			continue
 		}
-		leads, _ := table.Get(r, j.leading, mesh.FullHost(string(ref.Name), o.Namespace, j.in.DomainSuffix()))
-		for l := range leads.All() {
+		to, _ := table.Get(r, j.leading, mesh.FullHost(string(ref.Name), o.Namespace, j.in.DomainSuffix()))
+		for l := range to.All() {
 			gateways = append(gateways, l.Gateway)
 		}
 	}

@@ -55,7 +55,7 @@ func (m *maker) rulesOfClients(r *table.Reader, o *config.Object, c *parents.Cli
 	} else {
 		spec.Hosts = []string{string(mesh.FullHost(c.Service.Name, c.Service.Namespace, m.in.DomainSuffix()))}
 	}
-	b := builder{maker: m, r: r, route: o, ports: c.Ports, consumer: consumer, made: config.Made{
+	b := builder{maker: m, r: r, route: o, ports: c.Ports, consumer: consumer, clients: true, made: config.Made{
 		ByPath: true,
 		Fields: []config.MadeOf{{Field: "spec", Of: "spec"}, {Field: "spec.hosts", Of: at}, {Field: "spec.gateways", Of: at}},
 	}}

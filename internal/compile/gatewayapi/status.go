@@ -7,6 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/leads"
 	"fairway/internal/compile/gatewayapi/owners"
 	"fairway/internal/compile/gatewayapi/parents"
 	"fairway/internal/compile/gatewayapi/verdict"
@@ -28,7 +29,7 @@ func (t *Tables) DeclareStatuses(
 	t.Taken = table.NewInput(s, "gatewayapi/taken names", config.CompareKey, func(a, b string) bool { return a == b })
 	j := judge{
 		maker: &t.maker, problems: problems, services: services, secrets: t.secrets, deployments: t.Deployments, taken: t.Taken.Table,
-		leading: t.Leading,
+		leading: t.Leading, toPools: t.toPools,
 		served: func(r *table.Reader, gateway config.Key) bool {
 			return table.Has(r, t.Here, gateway) || table.Has(r, t.elsewhere, gateway)
 		},
@@ -41,6 +42,7 @@ func (t *Tables) DeclareStatuses(
 		table.Whole(j.each(t.in.KubernetesGateways, "gatewayapi/remote statuses", j.ofRemote)),
 		table.Whole(sets),
 		table.Whole(j.each(t.in.BackendTLSPolicies, "gatewayapi/policy statuses", j.ofPolicy)),
+		table.Whole(j.each(t.in.InferencePools, "gatewayapi/pool statuses", j.ofPool)),
 	}
 	for _, routes := range append(t.routes(), t.in.UDPRoutes) {
 		parts = append(parts, table.Whole(j.each(routes, routes.Name()+"/statuses", j.ofRoute)))
@@ -56,7 +58,8 @@ type judge struct {
 	secrets     *secret.Tables
 	deployments *table.Table[config.Key, *deployed.Deployment]
 	taken       *table.Table[config.Key, string]
-	leading     *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
+	leading     *leads.ByHost
+	toPools     *leads.ByHost
 	sets        *table.Table[config.Key, table.Rows[config.Key, config.Key]] // accepted ones, by their Gateway
 	served      func(r *table.Reader, gateway config.Key) bool               // by proxies of any control plane
 }

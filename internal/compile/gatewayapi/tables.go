@@ -2,9 +2,12 @@ package gatewayapi
 
 import (
 	"fairway/internal/compile/gatewayapi/deployed"
+	"fairway/internal/compile/gatewayapi/grants"
+	"fairway/internal/compile/gatewayapi/leads"
 	"fairway/internal/compile/gatewayapi/owners"
 	"fairway/internal/compile/gatewayapi/parameters"
 	"fairway/internal/compile/gatewayapi/verdict"
+	"fairway/internal/compile/inference/pool"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
@@ -32,7 +35,8 @@ type Tables struct {
 	// Clients are the certificates that Gateways show to backends.
 	Clients *table.Table[ClientKey, Client]
 	// Leading are the Gateways with routes to a host, while there are BackendTLSPolicies.
-	Leading *table.Table[mesh.Host, table.Rows[Lead, struct{}]]
+	Leading *leads.ByHost
+	toPools *leads.ByHost // the same of pools, while there are some
 	// Taken says of Gateways why they cannot be deployed: an object of another owner has the name, or the API server refuses one.
 	Taken *table.Input[config.Key, string]
 }
@@ -46,7 +50,7 @@ type maker struct {
 	byOwner   *table.Table[config.Key, table.Rows[listenerKey, *listener]]
 	byPort    *table.Table[portKey, table.Rows[listenerKey, *listener]]
 	conflicts *table.Table[listenerKey, conflict]
-	grants    *table.Table[reference, struct{}] // that are allowed (ReferenceGrantSpec)
+	grants    grants.Table
 	attached  *table.Table[listenerKey, table.Rows[attachmentKey, *attachment]]
 	made      *input.Objects // Gateways
 	// parameters are those of deployment, which GatewayClasses and Gateways name.
@@ -59,7 +63,7 @@ var _ input.Maker = new(Tables).Make
 func (t *Tables) Make(in *input.Tables) []input.Made {
 	m := &t.maker
 	m.in, m.Owners = in, owners.New(in)
-	m.declareGrants(in.ReferenceGrants)
+	m.grants = grants.Declare(in.ReferenceGrants)
 	m.gateways = table.Derive(in.KubernetesGateways, "gatewayapi/gateways", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if m.Ours(r, o) {
@@ -90,7 +94,8 @@ func (t *Tables) Make(in *input.Tables) []input.Made {
 		"gatewayapi/attachments of a listener", compareListener,
 		func(k attachmentKey, _ *attachment) []listenerKey { return []listenerKey{k.listener} })
 	all := table.Union("gatewayapi/virtualservices", config.CompareKey, config.Same, nil, rules...)
-	t.declareLeading(all)
+	t.Leading = leads.Declare(m.in.BackendTLSPolicies, all, "gatewayapi/leads", func(h mesh.Host) bool { return h != nowhere })
+	t.toPools = leads.Declare(m.in.InferencePools, all, "gatewayapi/leads to pools", pool.IsHost)
 	return []input.Made{{Kind: config.Gateway, Objects: m.made}, {Kind: config.VirtualService, Objects: all}}
 }
 

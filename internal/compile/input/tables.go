@@ -36,10 +36,11 @@ type Tables struct {
 	HTTPRoutes, GRPCRoutes, TLSRoutes                     *Objects
 	TCPRoutes, UDPRoutes                                  *Objects
 	ReferenceGrants, BackendTLSPolicies                   *Objects
+	InferencePools                                        *Objects
 	Secrets                                               *Objects // printed without their secret parts
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
-	// Naming is all that names hosts: ServiceEntries, VirtualServices, DestinationRules, registries' services.
+	// Naming is all that names hosts: ServiceEntries, InferencePools, VirtualServices, DestinationRules, registries' services.
 	// Serving is all that serves them: ServiceEntries, WorkloadEntries, registries' slices and workloads.
 	Naming, Serving *table.Table[SourceKey, Source]
 	Machines        *table.Table[mesh.MachineKey, mesh.Machine]
@@ -264,6 +265,7 @@ func (t *Tables) declareWritten() []ofKinds {
 		{"udproutes", &t.UDPRoutes, []config.Kind{config.UDPRoute}},
 		{"referencegrants", &t.ReferenceGrants, []config.Kind{config.ReferenceGrant}},
 		{"backendtlspolicies", &t.BackendTLSPolicies, []config.Kind{config.BackendTLSPolicy}},
+		{"inferencepools", &t.InferencePools, []config.Kind{config.InferencePool}},
 		{"secrets", &t.Secrets, []config.Kind{config.Secret, config.ConfigMap}},
 	}
 	for _, of := range all {
@@ -358,7 +360,8 @@ func (t *Tables) declareUnions() {
 		func(_ mesh.WorkloadKey, w *mesh.Workload) Source { return Source{Workload: w} })
 	entries := objects(t.ServiceEntries, config.ServiceEntry)
 	t.Naming = table.Union("naming", CompareSourceKey, sameSource, nil,
-		entries, objects(t.VirtualServices, config.VirtualService), objects(t.DestinationRules, config.DestinationRule), services)
+		entries, objects(t.InferencePools, config.InferencePool), objects(t.VirtualServices, config.VirtualService),
+		objects(t.DestinationRules, config.DestinationRule), services)
 	t.Serving = table.Union("serving", CompareSourceKey, sameSource, nil,
 		entries, objects(t.WorkloadEntries, config.WorkloadEntry), parts, workloads)
 }

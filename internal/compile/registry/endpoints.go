@@ -80,41 +80,55 @@ func endpoint(e *networking.WorkloadEntry) mesh.Endpoint {
 	}
 }
 
-// selectors find ServiceEntries by the workloads that they select, with the services that these serve.
+// selectors find ServiceEntries and InferencePools by the workloads that they select, with what these serve.
 type selectors struct {
-	*selects.Index[[]mesh.ServiceKey]
+	*selects.Index[[]served]
+	registry string // of the cluster that InferencePools are of
 }
 
-// selectsWorkloads reports whether a ServiceEntry selects workloads.
-func selectsWorkloads(_ config.Key, o *config.Object) bool {
-	spec := config.Spec[*networking.ServiceEntry](o)
+// served is a service that a selected workload serves. It is comparable.
+type served struct {
+	service mesh.ServiceKey
+	// target is the one port of the workload that is an endpoint of a pool; 0: the service is none, and the ports are the workload's.
+	target uint32
+}
+
+// selectsWorkloads reports whether an object that names hosts selects workloads.
+func selectsWorkloads(_ input.SourceKey, s input.Source) bool {
+	if !isServiceEntry(s.Object) {
+		return isPool(s.Object)
+	}
+	spec := config.Spec[*networking.ServiceEntry](s.Object)
 	return spec.GetWorkloadSelector() != nil && !isDynamic(spec)
 }
 
 func declareSelectors(in *input.Tables) selectors {
-	return selectors{
-		selects.DeclareWhere(
-			in.ServiceEntries,
-			selectsWorkloads,
-			"selectors",
-			slices.Equal[[]mesh.ServiceKey],
-			func(o *config.Object) (selects.Selector, []mesh.ServiceKey, bool) {
-				spec := config.Spec[*networking.ServiceEntry](o)
-				var services []mesh.ServiceKey
-				for _, host := range entryHosts(spec) {
-					services = append(services, entryKey(o, host))
-				}
-				return selects.Selector{
-					Namespace: o.Namespace,
-					Labels:    mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels()),
-				}, services, true
-			},
-		),
+	const name = "selectors"
+	entries := table.DeriveWhere(in.Naming, selectsWorkloads, name, config.CompareKey, selects.Same(slices.Equal[[]served]),
+		func(_ *table.Reader, _ input.SourceKey, s input.Source, emit func(config.Key, selects.Entry[[]served])) {
+			out := selects.Entry[[]served]{Key: s.Object.Key, Created: s.Object.Created}
+			if isPool(s.Object) {
+				out.Selector, out.Value = ofPool(s.Object)
+			} else {
+				out.Selector, out.Value = ofEntry(s.Object)
+			}
+			emit(out.Key, out)
+		})
+	return selectors{selects.Of(name, entries), in.OwnRegistry()}
+}
+
+// ofEntry returns the selector of a ServiceEntry, and the services that selected workloads serve: one for each host.
+func ofEntry(o *config.Object) (selects.Selector, []served) {
+	spec := config.Spec[*networking.ServiceEntry](o)
+	var services []served
+	for _, host := range entryHosts(spec) {
+		services = append(services, served{service: entryKey(o, host)})
 	}
+	return selects.Selector{Namespace: o.Namespace, Labels: mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())}, services
 }
 
 // endpoints emits an endpoint for each service that a WorkloadEntry serves: each host of each ServiceEntry of its namespace with a selector
-// that matches it. It returns the endpoint and these services.
+// that matches it, and each port of each pool. It returns the endpoint and the services of ServiceEntries.
 func (s selectors) endpoints(
 	r *table.Reader,
 	h health,
@@ -128,15 +142,17 @@ func (s selectors) endpoints(
 	if !h.ready(r, o) {
 		e.Health = mesh.Unready
 	}
-	serves = s.selecting(r, o.Namespace, e.Labels)
-	for _, key := range serves {
-		emit(mesh.EndpointKey{Service: key, ID: "WorkloadEntry/" + o.Name}, e)
+	for _, of := range s.selecting(r, o.Namespace, e.Labels) {
+		of.emit("WorkloadEntry/"+o.Name, e, emit)
+		if of.target == 0 {
+			serves = append(serves, of.service)
+		}
 	}
 	return e, serves
 }
 
-// selecting lists the services of the ServiceEntries of a namespace that select workloads with some labels.
-func (s selectors) selecting(r *table.Reader, namespace string, labels mesh.Labels) (serves []mesh.ServiceKey) {
+// selecting lists what workloads with some labels serve: the services of the objects of their namespace that select them.
+func (s selectors) selecting(r *table.Reader, namespace string, labels mesh.Labels) (serves []served) {
 	for _, by := range slices.Concat(s.PickingOneOf(r, namespace, labels), s.Whole(r, namespace)) {
 		serves = append(serves, by.Value...)
 	}

@@ -24,6 +24,8 @@ func (t *Tables) declareServices() {
 				emit(s.Service.Key, t.registered(r, s.Service))
 			case isServiceEntry(s.Object):
 				t.entryServices(r, s.Object, emit)
+			case isPool(s.Object):
+				emit(poolKey(s.Object), poolService(s.Object))
 			}
 		})
 	t.Declared = table.Group(t.Services, "services/host", CompareHostKey, func(k mesh.ServiceKey, _ *mesh.Service) []HostKey {

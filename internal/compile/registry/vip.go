@@ -38,10 +38,10 @@ func (c claim) before(k HostKey, d claim, l HostKey) bool {
 }
 
 // wantsVIP reports whether a service needs an address, so that clients can tell it apart on a port that is not HTTP. A service with its own
-// address does not need one. A service that is not resolved, or has a wildcard as its name, cannot have one. A cluster's service without an
-// address has none on purpose.
+// address does not need one, nor does a pool, which no sidecar sees. A service that is not resolved, or has a wildcard as its name, cannot
+// have one. A cluster's service without an address has none on purpose.
 func wantsVIP(s *mesh.Service) bool {
-	return len(s.Addresses) == 0 && s.Resolution != mesh.Passthrough && !s.Key.Host.IsWildcard() &&
+	return len(s.Addresses) == 0 && !s.Pool && s.Resolution != mesh.Passthrough && !s.Key.Host.IsWildcard() &&
 		!strings.HasPrefix(s.Key.Registry, "Kubernetes")
 }
 

@@ -154,13 +154,16 @@ func completed(e, w mesh.Endpoint) mesh.Endpoint {
 }
 
 // workload emits an endpoint for each service that a registry's workload serves: each host of each ServiceEntry of its namespace with a
-// selector that matches it (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector).
+// selector that matches it (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector), and each port of each pool. A pool has
+// only workloads of its own cluster (InferencePoolSpec.selector).
 func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w *mesh.Workload, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	if e.Address == "" {
 		return
 	}
-	for _, key := range s.selecting(r, w.Key.Namespace, e.Labels) {
-		emit(mesh.EndpointKey{Service: key, ID: "workload/" + w.Key.Registry + "/" + w.Key.Name}, e)
+	for _, of := range s.selecting(r, w.Key.Namespace, e.Labels) {
+		if of.target == 0 || w.Key.Registry == s.registry {
+			of.emit("workload/"+w.Key.Registry+"/"+w.Key.Name, e, emit)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // This file finds the listeners that need more filters than others, because a virtual host in their route configuration does: its routes
-// lead to destinations of resolution DYNAMIC_DNS, or have filters of their own.
+// lead to destinations of resolution DYNAMIC_DNS, have filters of their own, or ask a picker.
 
 // Place is a route configuration that proxies of a layer have.
 type Place struct {
@@ -34,7 +34,7 @@ func compareWant(a, b Want) int {
 }
 
 // allWants are the elements that a set of wants may have.
-var allWants = [...]envoy.Wants{envoy.WantsNames, envoy.WantsFilters}
+var allWants = [...]envoy.Wants{envoy.WantsNames, envoy.WantsFilters, envoy.WantsPicker}
 
 // Wanting declares the table of what the route configurations with these virtual hosts need. One more host that needs the same, or one
 // less, changes nothing while there is another.

@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/inference/pool"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
 	"fairway/internal/config"
@@ -63,6 +64,8 @@ func (t *Tables) declareMentions() {
 				emit(mentionKey{s.Service.Key.Host, aService, k}, mention{})
 			case s.Object.Kind == config.ServiceEntry:
 				t.mentionEntry(k, s.Object, emit)
+			case s.Object.Kind == config.InferencePool:
+				emit(mentionKey{pool.Host(k.Namespace, k.Name), aService, k}, mention{})
 			case s.Object.Kind == config.VirtualService:
 				t.mentionRoute(r, k, s.Object, emit)
 			case s.Object.Kind == config.DestinationRule:

@@ -93,7 +93,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sidecars *sidecar.Tables, p
 // its namespace.
 func (t *Tables) View(r *table.Reader, l mesh.Layer, host mesh.Host) *HostView {
 	if l.Kind == mesh.GatewayLayer {
-		return t.resolve(r, viewer{namespace: l.Namespace, clients: mesh.Labels(l.Name)}, host)
+		return t.resolve(r, viewer{namespace: l.Namespace, clients: mesh.Labels(l.Name), gateway: true}, host)
 	}
 	if s, ok := table.Get(r, t.Views, Key{l, host}); ok || l.Kind == mesh.SidecarLayer || l == mesh.Public {
 		return s

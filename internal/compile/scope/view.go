@@ -167,6 +167,7 @@ func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *HostView {
 type viewer struct {
 	namespace      string
 	clients        mesh.Labels                  // its labels, as far as DestinationRules pick by them
+	gateway        bool                         // pools are only for gateways
 	sidecarImports func(string, mesh.Host) bool // whether a Sidecar imports a host of a namespace; nil: there is none
 }
 
@@ -208,7 +209,7 @@ func (h *host) named(keys []config.Key) bool {
 func (h *host) service(v viewer) *mesh.Service {
 	var first *mesh.Service
 	for _, s := range h.services {
-		if !s.VisibleIn(v.namespace) || !v.imports(s.Key.Namespace, h.name) {
+		if !s.VisibleIn(v.namespace) || !v.imports(s.Key.Namespace, h.name) || s.Pool && !v.gateway {
 			continue
 		}
 		if s.Key.Namespace == v.namespace {

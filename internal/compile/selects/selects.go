@@ -70,15 +70,23 @@ func DeclareWhere[V any](
 	equal func(a, b V) bool,
 	read func(*config.Object) (Selector, V, bool),
 ) *Index[V] {
-	same := func(a, b Entry[V]) bool {
-		return a.Selector == b.Selector && a.Key == b.Key && a.Created == b.Created && equal(a.Value, b.Value)
-	}
-	entries := table.DeriveWhere(objects, where, name, config.CompareKey, same,
+	return Of(name, table.DeriveWhere(objects, where, name, config.CompareKey, Same(equal),
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Entry[V])) {
 			if s, v, ok := read(o); ok {
 				emit(k, Entry[V]{s, k, o.Created, v})
 			}
-		})
+		}))
+}
+
+// Same returns a function that compares entries.
+func Same[V any](equal func(a, b V) bool) func(a, b Entry[V]) bool {
+	return func(a, b Entry[V]) bool {
+		return a.Selector == b.Selector && a.Key == b.Key && a.Created == b.Created && equal(a.Value, b.Value)
+	}
+}
+
+// Of declares an index of entries, which may be of several kinds of objects.
+func Of[V any](name string, entries *table.Table[config.Key, Entry[V]]) *Index[V] {
 	x := &Index[V]{
 		Entries: entries,
 		byTerm:  table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return e.terms() }),

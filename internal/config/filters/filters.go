@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"fairway/internal/mesh"
 )
 
 // Route is what the Gateway API says of a route of requests, and a VirtualService cannot.
@@ -25,6 +27,8 @@ type Route struct {
 	Authorizers []Authorizer
 	// Session keeps the requests of a client at one endpoint (SessionPersistence).
 	Session Session
+	// Picker chooses the endpoint of each request; zero: the cluster does.
+	Picker mesh.Picker
 }
 
 // String returns all of the route: it is part of the content of the object that the route is in.
@@ -38,6 +42,9 @@ func (r Route) String() string {
 	}
 	if r.Session != (Session{}) {
 		out += fmt.Sprintf(" %#v", r.Session)
+	}
+	if r.Picker != (mesh.Picker{}) {
+		out += fmt.Sprintf(" %#v", r.Picker)
 	}
 	return out
 }

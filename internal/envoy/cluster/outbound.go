@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/dynamic"
+	"fairway/internal/envoy/picker"
 	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 )
@@ -128,7 +129,11 @@ func (o Outbound) discover(c *clusterv3.Cluster) {
 		c.ClusterDiscoveryType, c.LbPolicy = dynamic.Cluster(o.Defaults.Answers, o.verified()), clusterv3.Cluster_CLUSTER_PROVIDED
 		return
 	}
-	balance(c, o.Policy.LoadBalancer)
+	if o.Service.Picked {
+		c.LoadBalancingPolicy = picker.Balance()
+	} else {
+		balance(c, o.Policy.LoadBalancer)
+	}
 	c.CommonLbConfig = panicThreshold(o.Policy.Outlier)
 	if zones := Zones(o.Policy.LoadBalancer, o.Defaults.Zones); zones != nil {
 		c.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_{

@@ -73,11 +73,19 @@ func (b *Builder) Wants() envoy.Wants { return b.wants }
 // target resolves a destination and remembers its cluster.
 func (b *Builder) target(rule Rule, field string, d *networking.Destination) Target {
 	t := b.Target(rule, field, d)
+	b.use(t.Cluster)
+	return t
+}
+
+// use remembers a cluster that routes refer to. The zero key is none.
+func (b *Builder) use(cluster mesh.ClusterKey) {
+	if cluster == (mesh.ClusterKey{}) {
+		return
+	}
 	if b.used == nil {
 		b.used = map[mesh.ClusterKey]struct{}{}
 	}
-	b.used[t.Cluster] = struct{}{}
-	return t
+	b.used[cluster] = struct{}{}
 }
 
 // problem notes a mistake in a field. Severity Error: the field has no effect.
@@ -95,6 +103,10 @@ func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 		field, more := index("spec.http", i), users.MadeRoute{}
 		if i < len(rule.Routes) {
 			more = rule.Routes[i]
+		}
+		if more.Picker != (mesh.Picker{}) {
+			b.use(more.Picker.Cluster())
+			b.wants |= envoy.WantsPicker
 		}
 		filters := b.own(rule, field, more)
 		for _, r := range b.httpRoute(rule, field, in) {

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	users "fairway/internal/config"
+	"fairway/internal/envoy/picker"
+	"fairway/internal/mesh"
 )
 
 // extend adds to a route what the object that it was made of says, and no field of a VirtualService (config.MadeRoute).
@@ -26,6 +28,9 @@ func extend(r *routev3.Route, more users.MadeRoute) {
 	action := r.GetRoute()
 	if action == nil {
 		return
+	}
+	if more.Picker != (mesh.Picker{}) {
+		picker.OnRoute(r, more.Picker)
 	}
 	if more.Missing == 500 {
 		action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR

@@ -61,7 +61,7 @@ type standing struct {
 	path         string // of the status
 	uid, version string
 	generation   int64
-	route        bool // its status has a part for each parent
+	route        bool // its status has a part for each parent: a route, or an InferencePool
 	policy       bool // its status has a part for each ancestor
 	revised      bool // it is for one revision only, by its own label
 	is           Content
@@ -143,9 +143,10 @@ func hasStatus(kind config.Kind) bool {
 	return routes(kind)
 }
 
+// routes reports whether the status of a kind has a part for each parent: a route, or an InferencePool, which has the same form of status.
 func routes(kind config.Kind) bool {
 	switch kind {
-	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute, config.UDPRoute:
+	case config.HTTPRoute, config.GRPCRoute, config.TLSRoute, config.TCPRoute, config.UDPRoute, config.InferencePool:
 		return true
 	}
 	return false

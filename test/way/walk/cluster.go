@@ -93,7 +93,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // defined reports whether CRDs would define a group's kinds.
 func defined(group string) bool {
-	return strings.HasSuffix(group, ".istio.io") || group == gatewayv1.GroupName
+	return strings.HasSuffix(group, ".istio.io") || group == gatewayv1.GroupName || group == config.InferencePool.Group()
 }
 
 // served returns the server's answer about a group and version: it serves every kind in every one. A missing kind would be asked for again

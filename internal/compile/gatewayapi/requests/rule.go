@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/config"
 	"fairway/internal/config/native"
 )
 
@@ -74,18 +75,24 @@ func Heads(f native.HTTPRouteFilter) bool {
 	return f.Type == gatewayv1.HTTPRouteFilterRequestHeaderModifier || f.Type == gatewayv1.HTTPRouteFilterResponseHeaderModifier
 }
 
+// IsPool reports whether a reference to a backend names an InferencePool.
+func IsPool(ref gatewayv1.BackendObjectReference) bool {
+	return value(ref.Group, "") == native.InferenceGroup && value(ref.Kind, "") == gatewayv1.Kind(config.InferencePool)
+}
+
 // million is what shares are parts of.
 const million = 1_000_000
 
-// Apart returns a rule in parts of one backend each, if a backend has filters that only a whole route can have; else the rule itself. Each
-// part takes its backend's share of the requests.
+// Apart returns a rule in parts of one backend each, if a backend has what only a whole route can have: filters, or a picker of its own;
+// else the rule itself. Each part takes its backend's share of the requests.
 func (r Rule) Apart() []Rule {
 	total := int64(0)
 	for _, ref := range r.Backends {
 		total += int64(value(ref.Weight, 1))
 	}
 	if total == 0 || !slices.ContainsFunc(r.Backends, func(ref native.HTTPBackendRef) bool {
-		return slices.ContainsFunc(ref.Filters, func(f native.HTTPRouteFilter) bool { return !Heads(f) })
+		return IsPool(ref.BackendObjectReference) ||
+			slices.ContainsFunc(ref.Filters, func(f native.HTTPRouteFilter) bool { return !Heads(f) })
 	}) {
 		return []Rule{r}
 	}

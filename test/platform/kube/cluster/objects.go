@@ -14,6 +14,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"fairway/internal/config"
+	"fairway/internal/config/schemas"
 	"fairway/internal/config/schemas/published"
 	"fairway/test/rig"
 )
@@ -179,7 +181,7 @@ func plural(kind string) string {
 	return word + "s"
 }
 
-// Definitions are the CRDs that Istio and the Gateway API publish, by the name of each.
+// Definitions are the CRDs that Istio and the Gateway API publish, and one of InferencePools, by the name of each.
 func Definitions(t testing.TB) map[string]Object {
 	t.Helper()
 	text, err := published.Istio()
@@ -198,7 +200,32 @@ func Definitions(t testing.TB) map[string]Object {
 			}
 		}
 	}
+	pools := poolDefinition(t)
+	all[pools.Meta("name")] = pools
 	return all
+}
+
+// poolDefinition is a CRD of InferencePools with the schema that the control plane judges them by.
+func poolDefinition(t testing.TB) Object {
+	t.Helper()
+	schema, err := schemas.Load(string(config.InferencePool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(schema.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Objects(t, fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: inferencepools.%[1]s, annotations: {api-approved.kubernetes.io: "unapproved, for tests"}}
+spec:
+  group: %[1]s
+  names: {kind: InferencePool, listKind: InferencePoolList, plural: inferencepools, singular: inferencepool}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: %[2]s}}]
+`, schema.Group, text))[0]
 }
 
 // Define stores CRDs, all of Definitions unless some are named, and waits until the API server serves them.
