@@ -19,7 +19,7 @@ func IsAgentPort(port uint32) bool { return slices.Contains(agentPorts, port) }
 // gatewayPorts are those of agentPorts that Envoy and its agent open on the machine of a gateway, too.
 var gatewayPorts = []uint32{15000, 15020, 15021, 15090}
 
-// IsGatewayPort reports whether Envoy or its agent listens on a port of every gateway by default, so that it cannot listen there for others.
+// IsGatewayPort reports whether Envoy or its agent listens on a port of every gateway by default. No server of a Gateway may use it.
 func IsGatewayPort(port uint32) bool { return slices.Contains(gatewayPorts, port) }
 
 // Guarded reports whether an address leads to something that Envoy, its agent or the control plane serves to its own machine only. No rule

@@ -142,7 +142,7 @@ func TestKubernetesGatewaysOfOthers(t *testing.T) {
 		t.Error("its requests go elsewhere")
 	}
 	for _, name := range theirs.Names(ads.ListenerType) {
-		if strings.Contains(name, "_150") && name != "0.0.0.0_15001" && name != "0.0.0.0_15006" { // these are of sidecars alone
+		if strings.Contains(name, "_150") && name != "0.0.0.0_15001" && name != "0.0.0.0_15006" { // these are sidecars'
 			t.Errorf("a Gateway has a port of every proxy: %s", name)
 		}
 	}

@@ -114,7 +114,8 @@ func gatewayAPIChanges(t *testing.T, sotw bool) {
 	load.Stop(t)
 	t.Logf("there are %d listeners of the Gateway API", 3+sets*(size+1)+2+2)
 	stats := envoy.Stats(t, "^listener_manager\\.listener_")
-	if modified := stats["listener_manager.listener_modified"]; modified == 0 || modified != stats["listener_manager.listener_in_place_updated"] {
+	modified := stats["listener_manager.listener_modified"]
+	if modified == 0 || modified != stats["listener_manager.listener_in_place_updated"] {
 		t.Errorf("a change of one listener reached the connections of others: %v", stats)
 	}
 	if got := socket.ask(t, "still there"); got != "still there" {

@@ -85,7 +85,8 @@ func TestGatewayLatency(t *testing.T) {
 	for n := range rounds {
 		name, text := named(many + n)
 		timed("a new route is Accepted", text, func() { accepted(name) })
-		more = strings.TrimSuffix(more, "]") + fmt.Sprintf(", {name: l-%[1]d, port: 8080, protocol: HTTP, hostname: l-%[1]d.example.com}]", n)
+		more = strings.TrimSuffix(more, "]") +
+			fmt.Sprintf(", {name: l-%[1]d, port: 8080, protocol: HTTP, hostname: l-%[1]d.example.com}]", n)
 		timed("a new listener is Programmed", more, func() { programmed(2 + n) })
 	}
 	for what, all := range took {

@@ -38,7 +38,8 @@ func Declare(written *input.Objects) Table {
 			}
 			for _, to := range spec.To {
 				ref := Reference{
-					FromKind: string(from.Kind), From: string(from.Namespace), ToGroup: string(to.Group), ToKind: string(to.Kind), To: k.Namespace,
+					FromKind: string(from.Kind), From: string(from.Namespace),
+					ToGroup: string(to.Group), ToKind: string(to.Kind), To: k.Namespace,
 				}
 				if to.Name != nil {
 					ref.Name = string(*to.Name)
