@@ -6,6 +6,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/config/native"
 	"fairway/internal/ctl/convert/block"
 )
 
@@ -13,7 +14,7 @@ import (
 var callPath = regexp.MustCompile(`^/([A-Za-z_][\w.]*)/(\w*)$`)
 
 // calls returns rules as those of a GRPCRoute, if all requests are gRPC's and the rules have nothing that a GRPCRoute lacks.
-func (w *work) calls(rules []rule, parents []*parent) (out []gatewayv1.GRPCRouteRule, ok bool) {
+func (w *work) calls(rules []rule, parents []*parent) (out []native.GRPCRouteRule, ok bool) {
 	if !w.isGRPC(parents[0]) || len(rules) == 0 { // all parents of a group are alike
 		return nil, false
 	}
@@ -66,7 +67,7 @@ func call(m *block.Match) (out gatewayv1.GRPCRouteMatch, ok bool) {
 }
 
 // asCalls returns a rule as one of a GRPCRoute.
-func asCalls(r rule) (out gatewayv1.GRPCRouteRule, ok bool) {
+func asCalls(r rule) (out native.GRPCRouteRule, ok bool) {
 	if r.Timeouts != nil || r.Retry != nil {
 		return out, false
 	}
@@ -88,7 +89,7 @@ func asCalls(r rule) (out gatewayv1.GRPCRouteRule, ok bool) {
 	return out, ok
 }
 
-func callFilters(in []gatewayv1.HTTPRouteFilter) (out []gatewayv1.GRPCRouteFilter, ok bool) {
+func callFilters(in []native.HTTPRouteFilter) (out []gatewayv1.GRPCRouteFilter, ok bool) {
 	for _, f := range in {
 		switch f.Type {
 		case gatewayv1.HTTPRouteFilterRequestHeaderModifier, gatewayv1.HTTPRouteFilterResponseHeaderModifier,

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
+	"fairway/internal/config/native"
 	"fairway/internal/mesh"
 )
 
@@ -224,7 +224,7 @@ func (w *work) add(kind config.Kind, name string, spec any, granted bool) {
 func (w *work) grant(o *config.Object) {
 	refs := o.Backends()
 	switch spec := o.Native.(type) {
-	case *gatewayv1.HTTPRouteSpec:
+	case *native.HTTPRouteSpec:
 		for _, rule := range spec.Rules {
 			for _, f := range rule.Filters {
 				if f.RequestMirror != nil {
@@ -232,7 +232,7 @@ func (w *work) grant(o *config.Object) {
 				}
 			}
 		}
-	case *gatewayv1.GRPCRouteSpec:
+	case *native.GRPCRouteSpec:
 		for _, rule := range spec.Rules {
 			for _, f := range rule.Filters {
 				if f.RequestMirror != nil {

@@ -13,20 +13,21 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/config/native"
 	"fairway/internal/ctl/convert/block"
 )
 
 // modifiers converts changes of headers.
-func (w *work) modifiers(field string, h *networking.Headers) (out []gatewayv1.HTTPRouteFilter, ok bool) {
+func (w *work) modifiers(field string, h *networking.Headers) (out []native.HTTPRouteFilter, ok bool) {
 	request, good := w.modifier(field+".request", h.GetRequest(), true)
 	response, fine := w.modifier(field+".response", h.GetResponse(), false)
 	if request != nil {
-		out = append(out, gatewayv1.HTTPRouteFilter{
+		out = append(out, native.HTTPRouteFilter{
 			Type: gatewayv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: request,
 		})
 	}
 	if response != nil {
-		out = append(out, gatewayv1.HTTPRouteFilter{
+		out = append(out, native.HTTPRouteFilter{
 			Type: gatewayv1.HTTPRouteFilterResponseHeaderModifier, ResponseHeaderModifier: response,
 		})
 	}
@@ -169,7 +170,7 @@ func (w *work) replace(field, by string, matches []*block.Match) (*gatewayv1.HTT
 }
 
 // mirrors converts the copies of requests.
-func (w *work) mirrors(field string, in *networking.HTTPRoute) (out []gatewayv1.HTTPRouteFilter, ok bool) {
+func (w *work) mirrors(field string, in *networking.HTTPRoute) (out []native.HTTPRouteFilter, ok bool) {
 	ok = true
 	add := func(field string, d *networking.Destination, percent float64) {
 		ref, good := w.backend(field, d)
@@ -185,7 +186,7 @@ func (w *work) mirrors(field string, in *networking.HTTPRoute) (out []gatewayv1.
 		default:
 			mirror.Fraction = &gatewayv1.Fraction{Numerator: int32(part), Denominator: ptr(int32(1_000_000))}
 		}
-		out = append(out, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestMirror, RequestMirror: mirror})
+		out = append(out, native.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestMirror, RequestMirror: mirror})
 	}
 	if d := in.GetMirror(); d != nil {
 		percent := 100.0

@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
+	"fairway/internal/config/native"
 	"fairway/internal/mesh"
 )
 
@@ -77,7 +78,7 @@ func (c *converter) gateway(o *config.Object) {
 
 // toHTTPS makes the route that answers the requests of listeners with a redirect to HTTPS.
 func (w *work) toHTTPS(g *gateway) {
-	spec := &gatewayv1.HTTPRouteSpec{Rules: []gatewayv1.HTTPRouteRule{{Filters: []gatewayv1.HTTPRouteFilter{{
+	spec := &native.HTTPRouteSpec{Rules: []native.HTTPRouteRule{{Filters: []native.HTTPRouteFilter{{
 		Type:            gatewayv1.HTTPRouteFilterRequestRedirect,
 		RequestRedirect: &gatewayv1.HTTPRequestRedirectFilter{Scheme: ptr("https"), StatusCode: ptr(301)},
 	}}}}}

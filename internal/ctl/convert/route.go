@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"fairway/internal/config"
+	"fairway/internal/config/native"
 	"fairway/internal/ctl/convert/block"
 )
 
@@ -158,14 +159,14 @@ func (w *work) route(spec *networking.VirtualService, g *group, common gatewayv1
 	}
 	if calls, ok := w.calls(rules, g.parents); ok {
 		for part := range slices.Chunk(calls, mostRules) {
-			w.add(config.GRPCRoute, w.named(config.GRPCRoute, w.from.Namespace, w.from.Name), &gatewayv1.GRPCRouteSpec{
+			w.add(config.GRPCRoute, w.named(config.GRPCRoute, w.from.Namespace, w.from.Name), &native.GRPCRouteSpec{
 				CommonRouteSpec: common, Hostnames: hostnames, Rules: part,
 			}, g.parents[0].consumer)
 		}
 		return
 	}
 	for part := range slices.Chunk(rules, mostRules) {
-		to := &gatewayv1.HTTPRouteSpec{CommonRouteSpec: common, Hostnames: hostnames}
+		to := &native.HTTPRouteSpec{CommonRouteSpec: common, Hostnames: hostnames}
 		for _, r := range part {
 			to.Rules = append(to.Rules, r.HTTPRouteRule)
 		}
@@ -198,7 +199,7 @@ func (w *work) rule(i int, in *networking.HTTPRoute, matches []*block.Match, gro
 	out []rule,
 ) {
 	field := index("spec.http", i)
-	to, ok := gatewayv1.HTTPRouteRule{}, true
+	to, ok := native.HTTPRouteRule{}, true
 	also := func(good bool) { ok = ok && good }
 	if in.GetDelegate() != nil {
 		w.lose(field+".delegate", "a route has its rules itself", "write the rules of the delegate here")
@@ -219,7 +220,7 @@ func (w *work) rule(i int, in *networking.HTTPRoute, matches []*block.Match, gro
 	if in.GetRedirect() != nil {
 		f, good := w.redirect(field+".redirect", in.GetRedirect(), matches, group)
 		also(good)
-		to.Filters = append(to.Filters, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: f})
+		to.Filters = append(to.Filters, native.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: f})
 		prefix = f.Path != nil && f.Path.ReplacePrefixMatch != nil
 	} else {
 		prefix, good = w.forward(field, &to, in, matches)
@@ -228,7 +229,7 @@ func (w *work) rule(i int, in *networking.HTTPRoute, matches []*block.Match, gro
 	if in.GetCorsPolicy() != nil {
 		f, good := w.cors(field+".corsPolicy", in.GetCorsPolicy())
 		also(good)
-		to.Filters = append(to.Filters, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterCORS, CORS: f})
+		to.Filters = append(to.Filters, native.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterCORS, CORS: f})
 	}
 	if !ok {
 		return nil
@@ -242,12 +243,12 @@ func (w *work) rule(i int, in *networking.HTTPRoute, matches []*block.Match, gro
 
 // rule is a converted rule with its matches.
 type rule struct {
-	gatewayv1.HTTPRouteRule
+	native.HTTPRouteRule
 	from []*block.Match
 }
 
 // divided gives a rule its matches; apart: each in a rule of its own.
-func divided(to gatewayv1.HTTPRouteRule, in *networking.HTTPRoute, matches []*block.Match, apart bool) (out []rule) {
+func divided(to native.HTTPRouteRule, in *networking.HTTPRoute, matches []*block.Match, apart bool) (out []rule) {
 	if !apart {
 		for _, m := range matches {
 			if !m.CatchAll() || len(in.GetMatch()) > 1 {
@@ -257,7 +258,7 @@ func divided(to gatewayv1.HTTPRouteRule, in *networking.HTTPRoute, matches []*bl
 		return []rule{{to, matches}}
 	}
 	for _, m := range matches {
-		one := *to.DeepCopy()
+		one := to
 		if one.Matches = []gatewayv1.HTTPRouteMatch{m.Written()}; len(out) > 0 {
 			one.Name = nil
 		}
@@ -267,7 +268,7 @@ func divided(to gatewayv1.HTTPRouteRule, in *networking.HTTPRoute, matches []*bl
 }
 
 // forward converts what a rule that leads to destinations does. prefix: it replaces prefixes of paths.
-func (w *work) forward(field string, rule *gatewayv1.HTTPRouteRule, in *networking.HTTPRoute, matches []*block.Match) (prefix, ok bool) {
+func (w *work) forward(field string, rule *native.HTTPRouteRule, in *networking.HTTPRoute, matches []*block.Match) (prefix, ok bool) {
 	ok = true
 	if len(in.GetRoute()) == 0 {
 		w.lose(field, "the rule has no destination", "give it route")
@@ -276,7 +277,7 @@ func (w *work) forward(field string, rule *gatewayv1.HTTPRouteRule, in *networki
 	f, good := w.rewrite(field+".rewrite", in.GetRewrite(), matches)
 	ok = ok && good
 	if f != nil {
-		rule.Filters = append(rule.Filters, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterURLRewrite, URLRewrite: f})
+		rule.Filters = append(rule.Filters, native.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterURLRewrite, URLRewrite: f})
 		prefix = f.Path != nil && f.Path.ReplacePrefixMatch != nil
 	}
 	mirrors, good := w.mirrors(field, in)
@@ -287,7 +288,7 @@ func (w *work) forward(field string, rule *gatewayv1.HTTPRouteRule, in *networki
 		ref, good := w.backend(at+".destination", d.GetDestination())
 		heads, fine := w.modifiers(at+".headers", d.GetHeaders())
 		ok = ok && good && fine
-		to := gatewayv1.HTTPBackendRef{BackendRef: gatewayv1.BackendRef{BackendObjectReference: ref}, Filters: heads}
+		to := native.HTTPBackendRef{BackendRef: gatewayv1.BackendRef{BackendObjectReference: ref}, Filters: heads}
 		if len(in.GetRoute()) > 1 {
 			to.Weight = ptr(max(d.GetWeight(), 0))
 		}
@@ -297,7 +298,7 @@ func (w *work) forward(field string, rule *gatewayv1.HTTPRouteRule, in *networki
 }
 
 // times converts the timeout and retries of a rule.
-func (w *work) times(field string, rule *gatewayv1.HTTPRouteRule, in *networking.HTTPRoute) bool {
+func (w *work) times(field string, rule *native.HTTPRouteRule, in *networking.HTTPRoute) bool {
 	ok := true
 	times := gatewayv1.HTTPRouteTimeouts{}
 	if d := in.GetTimeout(); d != nil && d.AsDuration() > 0 {
