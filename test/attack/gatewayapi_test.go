@@ -128,8 +128,8 @@ spec:
 ---
 `
 
-// TestKubernetesGatewaysOfOthers: a Gateway is its own namespace's. Another namespace puts neither routes nor listeners on it that it does not allow,
-// takes neither its name nor a port of proxies, and reaches no Service of a third namespace through a Gateway of its own.
+// TestKubernetesGatewaysOfOthers: a Gateway is its own namespace's. Another namespace puts neither routes nor listeners on it that it does
+// not allow, takes neither its name nor a port of proxies, and reaches no Service of a third namespace through a Gateway of its own.
 func TestKubernetesGatewaysOfOthers(t *testing.T) {
 	p := shared(t, "", source.Rows{})
 	p.Apply(t, "all.yaml", gatewaysOfAll+fmt.Sprintf(entry, "sink", "www.evil.example", "", 80, "HTTP"))
