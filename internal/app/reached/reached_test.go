@@ -152,8 +152,10 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		before := w.looks
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if w.looks != before {
 			t.Errorf("streams are looked at %d times while nothing is pending", w.looks-before)
 		}
