@@ -98,13 +98,33 @@ type world struct {
 	texts   []string
 }
 
+// looked returns how often the streams were looked at, once the tracker waits.
+func (w *world) looked() int {
+	synctest.Wait()
+	w.streams.mu.Lock()
+	defer w.streams.mu.Unlock()
+	return w.looks
+}
+
+// told returns the objects with another outcome, and what was shared, once the tracker waits.
+func (w *world) told() (changed, texts []string) {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.changed), slices.Clone(w.texts)
+}
+
 func start(t *testing.T) *world {
 	w := &world{streams: &streams{}}
 	w.Tracker = New(func(k config.Key) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.changed = append(w.changed, k.Name)
-	}, func(text string) { w.texts = append(w.texts, text) })
+	}, func(text string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.texts = append(w.texts, text)
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	synced := make(chan struct{})
 	close(synced)
@@ -146,18 +166,17 @@ func TestOutcomes(t *testing.T) {
 		if got, _ := w.Outcome(key("unheard of"), 1); got != Live {
 			t.Errorf("an object without waiting control planes is %d", got)
 		}
+		changed, _ := w.told()
 		for _, name := range []string{"first", "early", "web", "later"} {
-			if !slices.Contains(w.changed, name) {
-				t.Errorf("the status of %s is not looked at: %v", name, w.changed)
+			if !slices.Contains(changed, name) {
+				t.Errorf("the status of %s is not looked at: %v", name, changed)
 			}
 		}
 		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		before := w.looks
+		before := w.looked()
 		time.Sleep(time.Hour)
-		synctest.Wait()
-		if w.looks != before {
-			t.Errorf("streams are looked at %d times while nothing is pending", w.looks-before)
+		if after := w.looked(); after != before {
+			t.Errorf("streams are looked at %d times while nothing is pending", after-before)
 		}
 		w.InForce(key("web"), 2, 8)
 		w.Gone(key("web"))
@@ -189,8 +208,9 @@ func TestConcern(t *testing.T) {
 		w.lack(protocol.Lag{Type: xdstype.ClusterURL, State: protocol.NotSent, Since: 5, Name: "b"})
 		w.after(t, time.Minute, "web", Late)
 		check()
-		if n := slices.Index(w.changed[slices.Index(w.changed, "web")+1:], "web"); n >= 0 {
-			t.Errorf("the status of web is written more than once while nothing changes: %v", w.changed)
+		changed, _ := w.told()
+		if n := slices.Index(changed[slices.Index(changed, "web")+1:], "web"); n >= 0 {
+			t.Errorf("the status of web is written more than once while nothing changes: %v", changed)
 		}
 		for i := range 2 * mostTurns { // turns that it lacks do not keep others from being judged
 			w.InForce(key(fmt.Sprint("more-", i)), 1, uint64(100+i))
@@ -306,7 +326,8 @@ func TestTextIsShared(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		p, err := parse(w.texts[len(w.texts)-1])
+		_, texts := w.told()
+		p, err := parse(texts[len(texts)-1])
 		if err != nil || !p.more || len(p.mentions) > 2*mostMentioned {
 			t.Fatalf("%+v %v", p, err)
 		}
