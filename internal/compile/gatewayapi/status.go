@@ -125,7 +125,7 @@ func (j judge) ofRemote(r *table.Reader, o *config.Object) *verdict.Status {
 	}}
 	for _, a := range native[gatewayv1.GatewaySpec](o).Addresses {
 		if a.Value != "" {
-			s.Addresses = append(s.Addresses, gatewayv1.GatewayStatusAddress{Type: a.Type, Value: a.Value})
+			s.Addresses = append(s.Addresses, gatewayv1.GatewayStatusAddress(a))
 		}
 	}
 	return s
