@@ -205,7 +205,8 @@ func (w *world) judged(t *testing.T) {
 		{false, "update patch create", "networking.k8s.io", "ingresses", "", "shop", "any"},
 		{true, "get list watch create update patch", "", "configmaps", "", "shop", "istio-ca-root-cert"},
 		{false, "delete", "", "configmaps", "", "shop", "istio-ca-root-cert"},
-		{false, "get list watch update patch delete", "", "configmaps", "", "shop", "any"},
+		{true, "list watch", "", "configmaps", "", "shop", "any"}, // parameters of Gateways
+		{false, "get update patch delete", "", "configmaps", "", "shop", "any"},
 		{true, "get list watch", "", "configmaps", "", "istio-system", "istio"},
 		{true, "get list watch", "", "configmaps", "", "istio-system", "other"},
 		{false, "update patch delete", "", "configmaps", "", "istio-system", "other"},
