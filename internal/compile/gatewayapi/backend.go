@@ -1,13 +1,13 @@
 package gatewayapi
 
 import (
-	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/grants"
 	"fairway/internal/compile/gatewayapi/requests"
 	"fairway/internal/config"
 	written "fairway/internal/config/native"

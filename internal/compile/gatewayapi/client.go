@@ -2,13 +2,13 @@ package gatewayapi
 
 import (
 	"cmp"
-	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/grants"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"

@@ -1,7 +1,6 @@
 package gatewayapi
 
 import (
-	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 	"strconv"
 
@@ -9,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/grants"
 	"fairway/internal/compile/secret"
 	"fairway/internal/config"
 	"fairway/internal/envoy/tls"

@@ -3,7 +3,6 @@ package gatewayapi
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/grants"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"

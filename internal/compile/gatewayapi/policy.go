@@ -42,15 +42,17 @@ func (j judge) ofPolicy(r *table.Reader, o *config.Object) *verdict.Status {
 			continue
 		}
 		out.Revised = out.Revised || j.RevisedAt(r, k)
-		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway"), gatewayv1.Namespace(k.Namespace)
 		out.Ancestors = append(out.Ancestors, gatewayv1.PolicyAncestorStatus{
-			AncestorRef: gatewayv1.ParentReference{
-				Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(k.Name),
-			},
-			ControllerName: controller, Conditions: conditions,
+			AncestorRef: refTo(k), ControllerName: controller, Conditions: conditions,
 		})
 	}
 	return out
+}
+
+// refTo returns a reference to a Gateway, as statuses of what it uses have it.
+func refTo(k config.Key) gatewayv1.ParentReference {
+	group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway"), gatewayv1.Namespace(k.Namespace)
+	return gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(k.Name)}
 }
 
 // ofValidation are the conditions of a BackendTLSPolicy (BackendTLSPolicySpec), which are the same for all its ancestors.

@@ -1,13 +1,13 @@
 package gatewayapi
 
 import (
-	"fairway/internal/compile/gatewayapi/grants"
 	"fmt"
 
 	networking "istio.io/api/networking/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"fairway/internal/compile/gatewayapi/grants"
 	"fairway/internal/compile/gatewayapi/parents"
 	"fairway/internal/compile/gatewayapi/verdict"
 	"fairway/internal/compile/inference/pool"
@@ -24,13 +24,13 @@ import (
 func (b *builder) pool(field, at string, ref gatewayv1.BackendObjectReference, broken bool) (*networking.Destination, mesh.Picker) {
 	namespace := string(value(ref.Namespace, gatewayv1.Namespace(b.route.Namespace)))
 	b.made.Fields = append(b.made.Fields, config.MadeOf{Field: at, Of: field, Foreign: true}) // its problems are noted here
-	nobody := &networking.Destination{Host: nowhere}
+	unreachable := &networking.Destination{Host: nowhere}
 	if parents.HasClients(b.route) {
 		b.problem(field+".kind", code.NotSupported, "only gateways send requests to an InferencePool: those of a service's clients to it "+
 			"are answered 500", "bind a route of its own to a Gateway, and name a Service here")
 	}
 	if b.clients {
-		return nobody, mesh.Picker{}
+		return unreachable, mesh.Picker{}
 	}
 	o, ok := table.Get(b.r, b.in.InferencePools, config.Key{Kind: config.InferencePool, Namespace: namespace, Name: string(ref.Name)})
 	granted := b.grants.Allow(b.r, grants.Reference{
@@ -47,7 +47,7 @@ func (b *builder) pool(field, at string, ref gatewayv1.BackendObjectReference, b
 			"create it, or name one that there is; a name without a namespace is one of the route's own")
 	}
 	if !granted || !ok || broken {
-		return nobody, mesh.Picker{}
+		return unreachable, mesh.Picker{}
 	}
 	return &networking.Destination{Host: string(pool.Host(namespace, string(ref.Name)))}, pool.Picker(o, b.in.DomainSuffix())
 }
@@ -73,12 +73,8 @@ func (j judge) ofPool(r *table.Reader, o *config.Object) *verdict.Status {
 		if controller == "" || len(out.Parents) == mostParents {
 			continue
 		}
-		group, kind, namespace := gatewayv1.Group(gatewayv1.GroupName), gatewayv1.Kind("Gateway"), gatewayv1.Namespace(l.Gateway.Namespace)
 		out.Parents = append(out.Parents, gatewayv1.RouteParentStatus{
-			ParentRef: gatewayv1.ParentReference{
-				Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(l.Gateway.Name),
-			},
-			ControllerName: controller, Conditions: []metav1.Condition{accepted, refs},
+			ParentRef: refTo(l.Gateway), ControllerName: controller, Conditions: []metav1.Condition{accepted, refs},
 		})
 	}
 	if out.Parents == nil {

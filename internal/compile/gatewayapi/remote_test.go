@@ -8,7 +8,7 @@ import (
 	"fairway/internal/config"
 )
 
-// TestRemote: nothing is made of a Gateway of a remote class, and its status has the addresses that it states. What was deployed for it
+// TestRemote: a Gateway of a remote class makes no objects, and its status repeats the addresses of its spec. What was deployed for it
 // under another class is not wanted any more.
 func TestRemote(t *testing.T) {
 	const gateway = `apiVersion: gateway.networking.k8s.io/v1

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/source"
 )
 
-// TestRevisions: a Gateway is for the revision that it names, or its namespace does. What another revision's control plane deployed and
-// wrote for it is left alone.
+// TestRevisions: a Gateway belongs to the revision in its own label, or else in its namespace's. A control plane leaves alone what that of
+// another revision deployed and wrote.
 func TestRevisions(t *testing.T) {
 	const gateway = `apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway

@@ -85,7 +85,7 @@ func Same[V any](equal func(a, b V) bool) func(a, b Entry[V]) bool {
 	}
 }
 
-// Of declares an index of entries, which may be of several kinds of objects.
+// Of declares an index of entries. The entries may come from objects of several kinds.
 func Of[V any](name string, entries *table.Table[config.Key, Entry[V]]) *Index[V] {
 	x := &Index[V]{
 		Entries: entries,

@@ -83,11 +83,7 @@ func (w *work) refuseSubnets(field string, destinations []string, source string)
 func (w *work) tcp(spec *networking.VirtualService, parents []*parent) {
 	var rules [][]condition
 	for _, r := range spec.GetTcp() {
-		var blocks []condition
-		for _, m := range r.GetMatch() {
-			blocks = append(blocks, m)
-		}
-		rules = append(rules, blocks)
+		rules = append(rules, conditions(r.GetMatch()))
 	}
 	parents = w.perPort("spec.tcp", parents, rules)
 	var first []*group

@@ -1,6 +1,6 @@
 // Package convert has pilotctl's verb x to-gateway-api: it writes Gateways and VirtualServices as objects of the Gateway API. Convert is a
-// pure function, from objects to objects and remarks; it is a good place to start reading. Each converted object must have the effect that
-// the original has. What the Gateway API cannot say is a remark, and its object is left out.
+// pure function, from objects to objects and remarks; it is a good place to start reading. A converted object must do what the
+// original does. Convert leaves out an object that the Gateway API cannot express, and adds a remark that says why.
 //
 // gateway.go converts Gateways, route.go VirtualServices: parent.go finds the listeners and services that their rules are for, match.go,
 // filter.go and backend.go convert parts of rules, connection.go is about TLS and TCP. Both APIs try rules in another order: order.go

@@ -147,7 +147,7 @@ func (w *work) services(spec *networking.VirtualService) (out []*parent) {
 	return out
 }
 
-// entryOf returns the name and namespace of the ServiceEntry with a host; empty: there is none that a route can have as its parent.
+// entryOf returns the name and namespace of the ServiceEntry with a host. They are empty if no route can be bound to one.
 func (w *work) entryOf(field string, host mesh.Host, spec *networking.VirtualService) (name, namespace string) {
 	all := w.entries[host]
 	if len(all) != 1 {
@@ -243,7 +243,7 @@ func (w *work) portsOf(host mesh.Host) (out []uint32) {
 	return slices.Compact(out)
 }
 
-// isGRPC reports whether all requests for a parent are gRPC's, because its protocol says so.
+// isGRPC reports whether the protocol of a parent is gRPC.
 func (w *work) isGRPC(p *parent) bool {
 	if p.listener != nil {
 		return p.listener.protocol == mesh.GRPC

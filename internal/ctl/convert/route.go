@@ -109,15 +109,19 @@ func (w *work) groups(parents []*parent, rules [][]condition) (out []*group) {
 	return out
 }
 
+// conditions returns the match blocks of a rule.
+func conditions[M condition](blocks []M) (out []condition) {
+	for _, m := range blocks {
+		out = append(out, m)
+	}
+	return out
+}
+
 // requests converts the routes of requests.
 func (w *work) requests(spec *networking.VirtualService, parents []*parent) {
 	var rules [][]condition
 	for _, r := range spec.GetHttp() {
-		var blocks []condition
-		for _, m := range r.GetMatch() {
-			blocks = append(blocks, m)
-		}
-		rules = append(rules, blocks)
+		rules = append(rules, conditions(r.GetMatch()))
 	}
 	parents = w.perPort("spec.http", parents, rules)
 	groups := w.groups(parents, rules)

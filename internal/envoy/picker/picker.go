@@ -30,8 +30,8 @@ const (
 	served      = "x-gateway-destination-endpoint-served"
 )
 
-// nobody is the cluster of the filter where no route names another one. All proxies have it, and it has no endpoints.
-const nobody = "BlackHoleCluster"
+// unset is the cluster of the filter itself: each route names its own. All proxies have this cluster, and it has no endpoints.
+const unset = "BlackHoleCluster"
 
 // messageTimeout is how long the picker may take for headers. It may wait for the body, which a client sends as slowly as it likes: streams
 // of bodies have no such limit, and the timeout of the route counts.
@@ -45,7 +45,7 @@ func HTTP(picked bool) []*hcmv3.HttpFilter {
 	lb := &ext_procv3.MetadataOptions_MetadataNamespaces{Untyped: []string{namespace}}
 	return []*hcmv3.HttpFilter{{Name: Filter, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{
 		TypedConfig: envoy.Any(&ext_procv3.ExternalProcessor{
-			GrpcService: service(nobody, ""),
+			GrpcService: service(unset, ""),
 			ProcessingMode: &ext_procv3.ProcessingMode{
 				RequestHeaderMode:   ext_procv3.ProcessingMode_SEND,
 				RequestBodyMode:     ext_procv3.ProcessingMode_FULL_DUPLEX_STREAMED,

@@ -128,8 +128,8 @@ func (t Tables) OfClass(r *table.Reader, class config.Key) (wrong string) {
 	return ""
 }
 
-// Of returns the parameters of a Gateway: those of its class, and its own, which are merged over these. wrong says why some cannot be used;
-// empty: they can.
+// Of returns the parameters of a Gateway in the order of merging: those of its class, then its own. If some cannot be used, wrong says why;
+// otherwise it is empty.
 func (t Tables) Of(r *table.Reader, o *config.Object) (all []*deployed.Parameters, wrong string, unread bool) {
 	class := string(o.Native.(*gatewayv1.GatewaySpec).GatewayClassName)
 	if p, is := table.Get(r, t.classes, config.Key{Kind: config.GatewayClass, Name: class}); is {
